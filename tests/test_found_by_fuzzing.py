@@ -18,7 +18,6 @@ import givens
 from givens import metrics, rotations
 from givens.app.tables import DataError, open_rows, read_table
 from givens.datasets import make_topics
-from givens.factors import criteria
 from givens.ica.jade import cumulant_matrices
 from givens.ica.sobi import lagged_covariances
 from givens.metrics import amari
@@ -110,8 +109,6 @@ def test_shapes_that_do_not_agree():
         rotations.rotation(3, 0, 1, np.nan)
     with pytest.raises(ValueError, match="lags"):
         lagged_covariances(DATA, [1, 99])
-    with pytest.raises(ValueError, match="variables must be a whole number"):
-        criteria.kappa_of("equamax", "x", 3)
     with pytest.raises(ValueError, match="alpha0 must be a number"):
         make_topics(5, alpha0=np.inf)
 
@@ -123,10 +120,7 @@ def test_stacks_of_matrices():
         givens.joint_diagonalize([np.eye(2)], sample_weight="x")
 
 
-def test_differences_of_powers_are_no_nan():
-    assert criteria.orthomax(1e200 * DATA, 1.0) in (np.inf, -np.inf)
-    expected = criteria.orthomax(DATA, 1.0)
-    assert criteria.orthomax(2.0**200 * DATA, 1.0) == expected * 2.0**800
+def test_products_of_large_numbers_are_no_nan():
     assert not np.isnan(lagged_covariances(1e300 * DATA, [1, 2])).any()
 
 

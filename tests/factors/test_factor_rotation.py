@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.datasets import load_iris, load_wine
 from sklearn.decomposition import NMF, PCA, FactorAnalysis, IncrementalPCA, TruncatedSVD
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -19,25 +19,17 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from givens import FactorRotation, RotatedPCA, minimize
 from givens.factors import align, congruence
-from givens.factors.criteria import METHODS, kappa_of, orthomax
+from givens.factors.factor_rotation import KAPPAS, kappa_of
 from givens.objectives import Columns, Orthomax
 from givens.rotations import random_orthogonal
 from tests.factors.conftest import structured, unstructured
+from tests.oracles.values import orthomax
 
-FAMILY = (*METHODS, 0.25)
+FAMILY = (*KAPPAS, 0.25)
 
 
 def plane(theta):
     return np.array([[np.cos(theta), -np.sin(theta)], [np.sin(theta), np.cos(theta)]])
-
-
-def written_out(L, kappa):
-    """The criterion, by its definition."""
-    p, m = L.shape
-    return sum(
-        sum(L[i, j] ** 4 for i in range(p)) - kappa / p * sum(L[i, j] ** 2 for i in range(p)) ** 2
-        for j in range(m)
-    )
 
 
 @pytest.mark.filterwarnings(
@@ -46,13 +38,6 @@ def written_out(L, kappa):
 @parametrize_with_checks([FactorRotation(), RotatedPCA()])
 def test_contract(estimator, check):
     check(estimator)
-
-
-def test_criterion_is_its_definition():
-    L = np.random.default_rng(0).standard_normal((7, 3))
-    for method in FAMILY:
-        kappa = kappa_of(method, 7, 3)
-        assert orthomax(L, kappa) == pytest.approx(written_out(L, kappa))
 
 
 def test_kappa_of_every_method():
@@ -72,9 +57,9 @@ def test_no_angle_of_a_fine_grid_does_better_with_two_factors(method, normalize)
     model = FactorRotation(method, normalize=normalize).fit(L)
     A = L / np.linalg.norm(L, axis=1, keepdims=True) if normalize else L
     kappa = kappa_of(method, 9, 2)
-    best = max(written_out(A @ plane(theta), kappa) for theta in np.linspace(0, np.pi / 2, 400))
+    best = max(orthomax(A @ plane(theta), kappa) for theta in np.linspace(0, np.pi / 2, 400))
     assert model.criterion_ >= best - 1e-9
-    assert model.criterion_ == pytest.approx(written_out(A @ model.rotation_, kappa), rel=1e-12)
+    assert model.criterion_ == pytest.approx(orthomax(A @ model.rotation_, kappa), rel=1e-12)
 
 
 @pytest.mark.parametrize("method", FAMILY)
@@ -88,8 +73,6 @@ def test_loadings_are_rotated_sorted_and_signed(method):
     assert model.explained_variance_.sum() == pytest.approx(np.sum(L**2))
     largest = np.abs(model.loadings_).argmax(axis=0)
     assert (model.loadings_[largest, np.arange(5)] > 0).all()
-    assert model.result_.converged
-    assert model.converged_
     np.testing.assert_array_equal(model.components_, model.loadings_.T)
 
 
@@ -104,31 +87,24 @@ def test_no_pair_gains_more_than_the_certificate_says(method):
     for i in range(4):
         for j in range(i + 1, 4):
             pair = found[:, [i, j]]
-            values = [written_out(pair @ plane(theta), kappa) for theta in np.linspace(0, np.pi / 2, 2001)]
+            values = [orthomax(pair @ plane(theta), kappa) for theta in np.linspace(0, np.pi / 2, 2001)]
             gains.append(max(values) - values[0])
     assert max(gains) <= model.certificate_ + 1e-12 * np.sum(L**4)
-    assert model.criterion_ == pytest.approx(written_out(found, kappa), rel=1e-12)
+    assert model.criterion_ == pytest.approx(orthomax(found, kappa), rel=1e-12)
 
 
 @pytest.mark.parametrize("method", ["varimax", "quartimax", "equamax"])
 def test_one_search_finds_the_best_of_ten_starts(method):
+    missed = 0
     for seed in range(20):
         L = unstructured(seed)
         model = FactorRotation(method, normalize=False).fit(L)
         objective = Columns(L, Orthomax(model.kappa_))
         ten = minimize(objective, n_starts=10, random_state=seed, tol=1e-6)
         assert model.criterion_ >= ten.value - 1e-8 * np.sum(L**4), seed
-
-
-def test_one_start_alone_misses_some_of_them():
-    # The test above could not fail if there were nothing to miss.
-    missed = 0
-    for seed in range(20):
-        L = unstructured(seed)
-        best = FactorRotation("varimax", normalize=False).fit(L).criterion_
-        single = minimize(Columns(L, "varimax"), random_orthogonal(L.shape[1], np.random.default_rng(seed)))
-        missed += single.value < best - 1e-6 * np.sum(L**4)
-    assert missed > 0
+        single = minimize(objective, random_orthogonal(L.shape[1], np.random.default_rng(seed)))
+        missed += single.value < model.criterion_ - 1e-6 * np.sum(L**4)
+    assert missed > 0  # else there would be nothing to find
 
 
 def test_more_searches_are_never_worse():
@@ -203,8 +179,8 @@ def test_of_very_many_variables(method, scale):
     assert "samples" in [phase.name for phase in one.result_.phases]
     normal = L / np.linalg.norm(L / scale, axis=1, keepdims=True) / scale
     kappa = kappa_of(method, *L.shape)
-    assert one.criterion_ == pytest.approx(written_out(normal @ one.rotation_, kappa), rel=1e-12)
-    assert one.criterion_ > written_out(normal, kappa)
+    assert one.criterion_ == pytest.approx(orthomax(normal @ one.rotation_, kappa), rel=1e-12)
+    assert one.criterion_ > orthomax(normal, kappa)
     assert 0 <= one.certificate_ <= 1e-10 * one.criterion_
     np.testing.assert_allclose(one.loadings_, L @ one.rotation_, rtol=0, atol=1e-13 * scale)
     np.testing.assert_allclose(one.explained_variance_, np.sum(one.loadings_**2, axis=0), rtol=1e-12)
@@ -349,8 +325,6 @@ class TestRotatedPCA:
         np.testing.assert_allclose(
             model.inverse_transform(model.transform(self.X)), pca.inverse_transform(pca.transform(self.X))
         )
-        assert np.array_equal(model.components_, model.loadings_.T)
-        assert model.n_components_ == 2
         assert np.sum(model.singular_values_**2) == pytest.approx(np.sum(pca.singular_values_**2))
         parts = [
             np.linalg.norm(np.outer(*part)) for part in zip(model.transform(self.X).T, model.components_)
@@ -498,15 +472,6 @@ class TestBadInput:
         # A refused fit leaves the model as it was.
         after = vars(model)
         assert all(after[name] is before[name] for name in before if name.endswith("_"))
-
-    def test_not_converged(self):
-        L = np.random.default_rng(0).standard_normal((3000, 30))
-        with pytest.warns(
-            ConvergenceWarning, match="did not converge in 1 iterations; raise max_iter or tol"
-        ):
-            model = FactorRotation(max_iter=1).fit(L)
-        assert not model.converged_
-        assert model.n_iter_ == 1 == model.result_.steps
 
     def test_scores_of_another_number_of_factors(self):
         model = FactorRotation().fit(structured(6, 2, seed=0))

@@ -108,7 +108,7 @@ ERRORS = [
     ),
     Error(
         "κ of parsimax divides by one more",
-        "factors/criteria.py",
+        "factors/factor_rotation.py",
         "lambda p, m: p * (m - 1) / (p + m - 2) if",
         "lambda p, m: p * (m - 1) / (p + m - 1) if",
         FITS,

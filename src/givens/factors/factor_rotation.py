@@ -2,23 +2,38 @@
 
 A loading is the covariance of a variable with a factor of unit variance. A PCA has orthonormal components and scores of variance
 λ; its loadings are the components times √λ, and its scores divided by √λ are the factors. A FactorAnalysis has loadings as its
-components, and scores that are factors already.
+components, and scores that are factors already. The criteria of simple structure are those of the orthomax family,
+
+    F(L) = Σ_j [ Σ_i l_ij⁴ − (κ/p)(Σ_i l_ij²)² ]        for p variables (rows) and m factors (columns), maximised
+
+| method | κ | with it the rotation prefers |
+|---|---|---|
+| quartimax | 0 | variables with few large loadings |
+| biquartimax | 1/2 | a compromise between quartimax and varimax |
+| varimax | 1 | factors with few large loadings |
+| equamax | m/2 | factors of equal size, more so than varimax |
+| parsimax | p(m−1)/(p+m−2) | few large loadings in variables and factors alike |
+| factor parsimony | p | factors with few large loadings, whatever the variables look like |
+
+Crawford and Ferguson (1970) have the same family by another name: their κ is ours divided by p.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from givens.factors.compare import target_rotation
-from givens.factors.criteria import kappa_of
-from givens.factors.explore import affordable, explore
+from givens.factors import target_rotation
+from givens.factors.explore import explore
 from givens.numerics import parallel
-from givens.numerics.scaling import power, power_of_two
+from givens.numerics.scaling import power, power_of_two, unit_rows
+from givens.objectives import Columns, Orthomax
 from givens.result import Result
 from givens.solve.minimize import minimize
 from givens.support.arguments import generator, tolerance, warn_caller, whole
@@ -29,7 +44,15 @@ from givens.support.progress import bar
 if TYPE_CHECKING:
     import pandas
 
-TILE_ROWS = 256  # of loadings which are, with what is made of them on the way, in the cache
+KAPPAS: dict[str, Callable[[int, int], float]] = {
+    "quartimax": lambda p, m: 0.0,
+    "biquartimax": lambda p, m: 0.5,
+    "varimax": lambda p, m: 1.0,
+    "equamax": lambda p, m: m / 2,
+    "parsimax": lambda p, m: p * (m - 1) / (p + m - 2) if p + m > 2 else 1.0,
+    "parsimony": lambda p, m: float(p),
+}
+"""κ of each method, as a function of the numbers of variables and factors."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +94,10 @@ class FactorRotation(Transformer):
         Where this is a step of a pipeline: the PCA, FactorAnalysis or TruncatedSVD of the step before, the same object, whose
         scores arrive here. Loadings come from it.
     n_starts : int, default=1
-        How often to search. One search tries up to 16 starts by exact rotations of pairs, and follows the best of them; where the
-        first ones converge at once and to the same value it tries no others, and where a run is expensive it starts from
-        the loadings as they are. More searches find better maxima where the loadings have little structure and there are many
-        factors.
+        How often to search. One search makes a few sweeps of exact rotations of pairs from up to 16 starts, and follows the best
+        of them; where the first two converge at once and to the same value it tries no others, and where a run is expensive it
+        starts from the loadings as they are. More searches find better maxima where the loadings have little structure and there
+        are many factors.
     tol : float, default=1e-6
         Converged when an iteration gains at most tol² times Σ l⁴: tol is about the error that is left in the loadings.
     max_iter : int, default=500
@@ -192,17 +215,17 @@ class FactorRotation(Transformer):
         -------
         self
         """
-        found = self._extraction(X)
-        self._rotate(found)
-        self.scale_ = found.scale
+        extraction = self._extraction(X)
+        self._rotate(extraction)
+        self.scale_ = extraction.scale
         # scikit-learn's checks of what `transform` gets: the names and the number of factors.
         scores = np.empty((1, len(self.rotation_))) if is_decomposition(X) else X
         validate_data(self, scores, skip_check_array=True)
         return self
 
-    def _rotate(self, found: Extraction) -> None:
+    def _rotate(self, extraction: Extraction) -> None:
         """Find the rotation, and assign the fitted attributes."""
-        p, m = found.loadings.shape
+        p, m = extraction.loadings.shape
         if m > p:
             raise ValueError(
                 f"{m} factors of {p} variables are no loadings, which have a row for each variable; pass the transpose "
@@ -215,8 +238,11 @@ class FactorRotation(Transformer):
             )
         # In the pool, since idle threads of a BLAS would spin and take time from ours.
         with parallel.pool(self.threads):
-            R = self._to_target(found.loadings) if self.method == "target" else self._to_structure(found)
-            self._describe(found, R)
+            if self.method == "target":
+                R = self._to_target(extraction.loadings)
+            else:
+                R = self._to_structure(extraction)
+            self._describe(extraction, R)
         if not self.converged_:
             warn_caller(
                 f"{type(self).__name__} did not converge in {self.n_iter_} iterations; raise max_iter or tol",
@@ -228,25 +254,28 @@ class FactorRotation(Transformer):
         if is_decomposition(X):
             return of_decomposition(X)
         values = check_array(X, dtype=np.float64, ensure_min_samples=2, estimator=self, input_name="X")
-        if self.decomposition is None:
-            _warn_of_scores(values)
-            index = getattr(X, "index", None) if hasattr(X, "iloc") else None
-            named = index is not None and all(isinstance(name, str) for name in index)
-            variables = [str(name) for name in index] if index is not None and named else None
-            return Extraction(values, np.ones(values.shape[1]), None, variables)
+        if self.decomposition is not None:
+            return self._of_the_step_before(values.shape[1])
+        _warn_of_scores(values)
+        labels = list(X.index) if hasattr(X, "iloc") else []
+        named = bool(labels) and all(isinstance(label, str) for label in labels)
+        return Extraction(values, np.ones(values.shape[1]), None, labels if named else None)
+
+    def _of_the_step_before(self, factors: int) -> Extraction:
+        """The loadings of `decomposition`, which has made scores of so many factors."""
         try:
-            found = of_decomposition(self.decomposition)
+            extraction = of_decomposition(self.decomposition)
         except NotFittedError:
             raise NotFittedError(
                 f"decomposition, a {type(self.decomposition).__name__}, is not fitted; it must be the very object that is "
                 "the step before in the pipeline (a cloned pipeline no longer shares it: use RotatedPCA there)"
             ) from None
-        if values.shape[1] != found.loadings.shape[1]:
+        if factors != extraction.loadings.shape[1]:
             raise ValueError(
-                f"X has {values.shape[1]} columns, but decomposition has {found.loadings.shape[1]} components: X must be "
+                f"X has {factors} columns, but decomposition has {extraction.loadings.shape[1]} components: X must be "
                 "the scores that it made"
             )
-        return found
+        return extraction
 
     def _to_structure(self, extraction: Extraction) -> np.ndarray:
         """Rotate to the largest value of the criterion."""
@@ -256,20 +285,17 @@ class FactorRotation(Transformer):
         max_iter = whole(self.max_iter, "max_iter", least=0)
         variables, factors = extraction.loadings.shape
         kappa = kappa_of(self.method, variables, factors, others=("target",))
+        # Its fourth powers are in range.
         A, unit = self._normalized(extraction)
-        candidates = affordable(*A.shape) * n_starts
-        # Fourth powers of what `explore` sums stay in range.
-        found = None if candidates == 1 else explore(A, kappa, candidates, tol**2, rng)
-        from givens.objectives import Columns, Orthomax
-
+        start = explore(A, kappa, n_starts, tol**2, rng)
         method = None
-        if found is not None:
-            # A sweep confirms a candidate that has converged.
-            method = ("sweeps",) if found.converged else ("descent", "newton", "sweeps")
+        if start is not None:
+            # A sweep confirms a start that has converged.
+            method = ("sweeps",) if start.converged else ("descent", "newton", "sweeps")
         with bar() as shown:
             result = minimize(
                 Columns(A, Orthomax(kappa)),
-                None if found is None else found.rotation,
+                None if start is None else start.rotation,
                 method=method,
                 certify=True,
                 tol=tol,
@@ -296,50 +322,46 @@ class FactorRotation(Transformer):
         self.kappa_, self.result_ = None, None
         return R
 
-    def _normalized(self, found: Extraction) -> tuple[np.ndarray, float]:
+    def _normalized(self, extraction: Extraction) -> tuple[np.ndarray, float]:
         """The loadings as the criterion sees them, of moderate size, and the power of two they were divided by."""
+        loadings, names = extraction.loadings, extraction.variables
         if not self.normalize:
-            unit = power_of_two(found.loadings)
-            return found.loadings / unit, unit
-        A, largest = np.empty_like(found.loadings), np.empty((len(found.loadings), 1))
-
-        def tile(rows: slice) -> None:
-            part = found.loadings[rows]
-            np.maximum(part.max(axis=1), -part.min(axis=1), out=largest[rows, 0])
-            scaled = part / np.where(largest[rows] > 0, largest[rows], 1.0)
-            lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
-            np.divide(scaled, np.where(lengths > 0, lengths, 1.0), out=A[rows])
-
-        parallel.each(tile, _row_tiles(len(A)))
-        if not largest.all():
-            row = int(np.flatnonzero(largest == 0)[0])
-            name = f" ({found.variables[row]!r})" if found.variables is not None else ""
+            unit = power_of_two(loadings)
+            return loadings / unit, unit
+        A = unit_rows(loadings)
+        zero = np.flatnonzero(~A.any(axis=1))
+        if len(zero):
+            name = f" ({names[zero[0]]!r})" if names is not None else ""
             warn_caller(
-                f"all loadings of variable {row}{name} are zero, so Kaiser's normalisation cannot give them length 1 and they "
-                "stay zero; leave out such variables, or use normalize=False",
+                f"all loadings of variable {zero[0]}{name} are zero, so Kaiser's normalisation cannot give them length 1 and "
+                "they stay zero; leave out such variables, or use normalize=False",
                 UserWarning,
             )
         return A, 1.0
 
-    def _describe(self, found: Extraction, R: np.ndarray) -> None:
+    def _describe(self, extraction: Extraction, R: np.ndarray) -> None:
         """Order and sign the factors, and assign the fitted attributes."""
-        unit = power_of_two(found.loadings)
-        rotated, variance, largest = _rotated(found.loadings, R, unit)
+        loadings, names = extraction.loadings, extraction.variables
+        unit = power_of_two(loadings)
+        rotated = loadings @ R
+        variance = np.sum((rotated / unit) ** 2, axis=0)
         if self.method != "target":
-            order, signs = np.argsort(-variance, kind="stable"), np.where(largest < 0, -1.0, 1.0)
+            order = np.argsort(-variance, kind="stable")
+            peaks = rotated[np.abs(rotated).argmax(axis=0), np.arange(len(R))]
+            signs = np.where(peaks < 0, -1.0, 1.0)
             R, rotated, variance = (R * signs)[:, order], (rotated * signs)[:, order], variance[order]
         with np.errstate(over="ignore", under="ignore"):
             variance = variance * unit * unit
         self.loadings_, self.components_ = rotated, rotated.T
         self.n_components_ = len(R)
         self.rotation_ = R
-        self.unrotated_loadings_ = found.loadings
+        self.unrotated_loadings_ = loadings
         self.explained_variance_ = variance
-        self.explained_variance_ratio_ = None if found.total is None else variance / found.total
+        self.explained_variance_ratio_ = None if extraction.total is None else variance / extraction.total
         self.n_iter_ = 1 if self.result_ is None else max(self.result_.steps, 1)
         self.converged_ = self.result_ is None or self.result_.converged
-        if found.variables is not None:
-            self.variable_names_in_ = np.array(found.variables, dtype=object)
+        if names is not None:
+            self.variable_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "variable_names_in_"):
             del self.variable_names_in_
 
@@ -390,22 +412,21 @@ class FactorRotation(Transformer):
         return frame(self.loadings_, index=list(rows), columns=self.get_feature_names_out())
 
 
-def _rotated(loadings: np.ndarray, R: np.ndarray, unit: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """loadings @ R; of its columns the sums of squares, in squares of the unit, and the entry of the largest size."""
-    rotated = np.empty_like(loadings)
+def kappa_of(method: str | float, variables: int, factors: int, others: tuple[str, ...] = ()) -> float:
+    """κ of a method for so many variables and factors; an error lists `others`, methods without κ that the caller takes too.
 
-    def tile(rows: slice) -> tuple[np.ndarray, np.ndarray]:
-        Y = np.matmul(loadings[rows], R, out=rotated[rows])
-        return np.sum((Y / unit) ** 2, axis=0), Y[np.abs(Y).argmax(axis=0), np.arange(Y.shape[1])]
-
-    squares, largest = zip(*parallel.each(tile, _row_tiles(len(loadings))))
-    tops = np.array(largest)
-    return rotated, np.sum(squares, axis=0), tops[np.abs(tops).argmax(axis=0), np.arange(tops.shape[1])]
-
-
-def _row_tiles(rows: int) -> list[slice]:
-    """Cut the rows of a loading matrix into tiles: memory for larger ones would have to be asked of the system every time."""
-    return parallel.slices(rows, TILE_ROWS)
+    Examples
+    --------
+    >>> from givens.factors.factor_rotation import kappa_of
+    >>> [kappa_of(method, 10, 3) for method in ("quartimax", "varimax", "equamax", 0.25)]
+    [0.0, 1.0, 1.5, 0.25]
+    """
+    if isinstance(method, str) and method in KAPPAS:
+        return KAPPAS[method](variables, factors)
+    if isinstance(method, Real) and not isinstance(method, bool) and np.isfinite(float(method)):
+        return float(method)
+    names = ", ".join(map(repr, (*KAPPAS, *others)))
+    raise ValueError(f"method must be one of {names}, or a finite number (κ of orthomax), got {method!r}")
 
 
 def _centred(column: np.ndarray, unit: float) -> bool:
@@ -454,14 +475,14 @@ def of_decomposition(model: Any) -> Extraction:
     if np.abs(components @ components.T - np.eye(len(components))).max() > 1e-4:
         raise TypeError(f"the components of {name} are not orthonormal, so they are no loadings to rotate")
     variances = np.asarray(variances, dtype=np.float64)
-    deviation = np.sqrt(np.maximum(variances, 0.0))
-    loadings = np.ascontiguousarray(components.T * deviation)
-    ratios = float(np.sum(getattr(model, "explained_variance_ratio_", 0.0)))
-    all_variance = float(variances.sum()) / ratios if ratios > 0 else None
+    loadings = np.ascontiguousarray(components.T * np.sqrt(np.maximum(variances, 0.0)))
+    explained = float(np.sum(getattr(model, "explained_variance_ratio_", 0.0)))
     scale = score_scale(variances)
     if getattr(model, "whiten", False):
         scale = np.where(np.isinf(scale), np.inf, 1.0)
-    return Extraction(loadings, scale, all_variance, variables)
+    return Extraction(
+        loadings, scale, float(variances.sum()) / explained if explained > 0 else None, variables
+    )
 
 
 def score_scale(variances: np.ndarray) -> np.ndarray:

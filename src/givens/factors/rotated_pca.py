@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from givens.data.by_rows import by_rows
 from givens.data.rows import Numbers, Rows
-from givens.factors.criteria import kappa_of
-from givens.factors.factor_rotation import FactorRotation, of_decomposition, score_scale
+from givens.factors.factor_rotation import FactorRotation, kappa_of, of_decomposition, score_scale
 from givens.factors.principal_components import principal_components
 from givens.support.arguments import dense, warn_of_dominant_feature
 from givens.support.fitting import atomic_fit, validate_data

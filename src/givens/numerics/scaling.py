@@ -88,3 +88,16 @@ def power(base: float, exponent: int) -> float:
     """base**exponent, infinite or zero where that is out of range."""
     with np.errstate(over="ignore", under="ignore"):
         return float(np.power(np.float64(base), exponent))
+
+
+def unit_rows(A: np.ndarray) -> np.ndarray:
+    """Rows divided by their norms, of numbers of any size; rows of zeros stay zero.
+
+    >>> unit_rows(np.array([[3e200, 4e200], [0.0, 0.0]]))
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+    largest = np.abs(A).max(axis=1, keepdims=True, initial=0.0)
+    scaled = A / np.where(largest > 0, largest, 1.0)
+    norms = np.linalg.norm(scaled, axis=1, keepdims=True)
+    return scaled / np.where(norms > 0, norms, 1.0)

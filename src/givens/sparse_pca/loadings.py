@@ -21,7 +21,7 @@ import numpy as np
 from givens.numerics import flop_counts, parallel
 from givens.numerics.centred_sparse import CentredSparse
 from givens.numerics.gram import leading_axes
-from givens.numerics.scaling import check_data
+from givens.numerics.scaling import check_data, unit_rows
 from givens.numerics.tiles import scores
 from givens.objectives.sparse_columns import ProductRows, SparseColumns
 from givens.result import Result
@@ -179,16 +179,6 @@ def shrink(Y: np.ndarray, gamma: float | np.ndarray, penalty: str = "l1") -> np.
     if penalty == "l0":
         return np.where(np.square(Y, dtype=np.float64) > level, Y, Y.dtype.type(0))
     return np.copysign(np.maximum(np.abs(Y) - level, 0.0), Y).astype(Y.dtype, copy=False)
-
-
-def unit_rows(S: np.ndarray) -> np.ndarray:
-    """Rows divided by their norms; zero rows stay zero."""
-    largest = np.max(np.abs(S), axis=1, keepdims=True) if S.shape[1] else np.zeros((len(S), 1))
-    largest[largest == 0] = 1.0
-    S = S / largest
-    norms = np.linalg.norm(S, axis=1, keepdims=True)
-    norms[norms == 0] = 1.0
-    return S / norms
 
 
 def keep_largest(Y: np.ndarray, counts: Sequence[int] | np.ndarray) -> np.ndarray:
