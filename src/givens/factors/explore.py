@@ -24,7 +24,7 @@ NEGLIGIBLE_GAIN = 1e-9
 """Relative to Σ l⁴: what a sweep gains at a maximum, and by how much equal maxima differ."""
 
 
-class Start(NamedTuple):
+class StartingRotation(NamedTuple):
     """A rotation, the criterion there, and whether the last sweep gained next to nothing."""
 
     rotation: np.ndarray
@@ -34,7 +34,7 @@ class Start(NamedTuple):
 
 def explore(
     loadings: np.ndarray, kappa: float, searches: int, tol: float, rng: np.random.Generator
-) -> Start | None:
+) -> StartingRotation | None:
     """The best of up to sixteen starts for each search; None where a run is so expensive that there is but one start.
 
     The loadings must be of a moderate size: their fourth powers are summed.
@@ -47,7 +47,7 @@ def explore(
         return None
     size = float(np.sum((loadings * loadings) ** 2))
 
-    def run(rotation: np.ndarray) -> Start:
+    def run(rotation: np.ndarray) -> StartingRotation:
         return swept(loadings, kappa, rotation, START_SWEEPS, NEGLIGIBLE_GAIN * size)
 
     # The signs of columns do not matter, and so no determinants.
@@ -63,7 +63,9 @@ def explore(
     return swept(loadings, kappa, best.rotation, 256, tol * size) if best.converged or m < 20 else best
 
 
-def swept(loadings: np.ndarray, kappa: float, rotation: np.ndarray, sweeps: int, min_gain: float) -> Start:
+def swept(
+    loadings: np.ndarray, kappa: float, rotation: np.ndarray, sweeps: int, min_gain: float
+) -> StartingRotation:
     """Where so many sweeps lead from a rotation, on one thread; they end when one gains at most `min_gain`."""
     from givens.kernels.quartic import turn_pairs
 
@@ -76,4 +78,4 @@ def swept(loadings: np.ndarray, kappa: float, rotation: np.ndarray, sweeps: int,
     squares = Y * Y
     powers = squares.sum(axis=1)
     value = float(np.vdot(squares, squares) - share * (powers @ powers))
-    return Start(np.ascontiguousarray(Ut.T), value, gain <= min_gain)
+    return StartingRotation(np.ascontiguousarray(Ut.T), value, gain <= min_gain)
