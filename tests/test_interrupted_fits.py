@@ -74,7 +74,9 @@ def refusals(model: BaseEstimator, fit: str):
     yield {}, arguments(fit, bad)
     yield {}, arguments(fit, X + 1j)
     yield {}, (X[0], *arguments(fit, X)[1:])
-    for name, value in (("n_components", 10**6), ("threads", 0), ("tol", -1.0), ("n_components", "many")):
+    # More topics than words start at random, with a warning, as in scikit-learn.
+    many = -1 if isinstance(model, givens.TopicModel) else 10**6
+    for name, value in (("n_components", many), ("threads", 0), ("tol", -1.0), ("n_components", "many")):
         if name in model.get_params():
             yield {name: value}, arguments(fit, X)
 

@@ -118,7 +118,7 @@ def run(words: list[str]) -> tuple[int, str, str]:
         mock.patch.dict(os.environ, COLUMNS="1000"),
         mock.patch("givens.kernels.compile.compiling", compiled),
         mock.patch("givens.app.tables.chunks.CHUNK_BYTES", 8 * 8 * 7),  # so that a stream has several chunks
-        mock.patch("givens.app.tables.stores.CHUNK", 8 * 8 * 7),
+        mock.patch("givens.app.tables.stores.DEFAULT_CHUNK_BYTES", 8 * 8 * 7),
     ):
         try:
             command()(words)

@@ -250,7 +250,7 @@ BAD = [
 
 
 # partial_fit takes a batch without words.
-NO_WORDS = ("fit", np.zeros((3, 8)), "X holds no words: every count is zero")
+NO_WORDS = ("fit", np.zeros((3, 4)), "X holds no words: every count is zero")
 
 
 @pytest.mark.parametrize(

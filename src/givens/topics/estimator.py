@@ -186,7 +186,6 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         self._check()
         documents = Rows(X, self, self._door())
-        self._check_number_of_words(documents.n_features)
         words = self._words(documents.n_features)
         rng = generator(self.random_state)
         with parallel.pool(self.threads):
@@ -220,7 +219,6 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self._check()
         stream = getattr(self, "_stream", None)
         rows = self._door().table(self, X, reset=stream is None)
-        self._check_number_of_words(rows.shape[1])
         if stream is None:
             self._words(rows.shape[1])
             rank = 2 * int(self.n_components) + 10 if self.basis_rank is None else int(self.basis_rank)
@@ -485,12 +483,6 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
             return words
         names = getattr(self, "feature_names_in_", None)
         return [str(v) for v in (range(self.n_features_in_) if names is None else names)]
-
-    def _check_number_of_words(self, number: int) -> None:
-        if self.n_components > number:
-            raise ValueError(
-                f"n_components={self.n_components} topics cannot be told apart by the counts of {number} words: ask for fewer"
-            )
 
     def _words(self, number: int) -> list[str] | None:
         """The vocabulary as a list, which must have a word for every column."""

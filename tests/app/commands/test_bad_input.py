@@ -64,7 +64,11 @@ def test_a_full_disk_leaves_the_old_results(tmp_path):
     results = tmp_path / "results"
     results.mkdir()
     (results / "components.csv").write_text("of before")
-    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))"
+    # Python would leave cut bytecode behind, which every later import of the module fails on.
+    limit = (
+        "import resource, sys; sys.dont_write_bytecode = True; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))"
+    )
     child = start(tmp_path, "rotate", "x.csv", "-m", "2", "--out", "results", before=limit)
     _, err = child.communicate(timeout=120)
     assert child.returncode == 1

@@ -35,7 +35,7 @@ def address():
 
 @pytest.fixture(autouse=True)
 def several_chunks(monkeypatch):
-    monkeypatch.setattr(stores, "CHUNK", 8 * 5 * 700)
+    monkeypatch.setattr(stores, "DEFAULT_CHUNK_BYTES", 8 * 5 * 700)
 
 
 def write_zarr(path, values, rows=350):
@@ -150,7 +150,7 @@ def test_local_starts_a_cluster_and_closes_it(givens, tmp_path):
 def test_scores_in_several_parts(givens, tmp_path, address, monkeypatch):
     import givens.app.commands.cluster as module
 
-    monkeypatch.setattr(module, "SCORES", 3 * 1000)
+    monkeypatch.setattr(module, "SCORES_AT_ONCE", 3 * 1000)
     write_parquet(tmp_path / "x.parquet")
     both(
         givens, tmp_path, address, "mixture", "x.parquet", "-k", "3", "--labels", "kind", "--samples", "rows"
@@ -194,7 +194,7 @@ def test_signals_in_rows_are_no_samples(givens, tmp_path, address):
 
 
 def test_an_address_that_does_not_answer(givens, tmp_path, monkeypatch):
-    monkeypatch.setattr("givens.app.commands.cluster.PATIENCE", "1s")
+    monkeypatch.setattr("givens.app.commands.cluster.SCHEDULER_TIMEOUT", "1s")
     write_zarr(tmp_path / "x.zarr", MIXTURE)
     for address in ("tcp://127.0.0.1:9", "nowhere", "ftp://a:1"):
         refused(
@@ -234,7 +234,7 @@ def test_other_versions(givens, tmp_path, address, monkeypatch):
     )
     monkeypatch.undo()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(stores, "CHUNK", 8 * 5 * 700)
+    monkeypatch.setattr(stores, "DEFAULT_CHUNK_BYTES", 8 * 5 * 700)
     from distributed import versions
 
     known = versions.get_package_info

@@ -22,7 +22,7 @@ KINDS = [f"kind {k % 3}" for k in range(50)]
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(module, "CHUNK", 8 * 6 * 16)  # 16 rows of numbers
+    monkeypatch.setattr(module, "DEFAULT_CHUNK_BYTES", 8 * 6 * 16)  # 16 rows of numbers
 
 
 def annotated(values):

@@ -68,7 +68,7 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize(("name", "read"), STREAMED)
 def test_no_format_is_held_whole(folder, name, read, monkeypatch):
     monkeypatch.setattr(chunks, "CHUNK_BYTES", SMALL)
-    monkeypatch.setattr(stores, "CHUNK", SMALL)
+    monkeypatch.setattr(stores, "DEFAULT_CHUNK_BYTES", SMALL)
     monkeypatch.setattr(text, "TextRows", partial(text.TextRows, block=SMALL))
     monkeypatch.setattr(rows, "READ_BYTES", SMALL)
     monkeypatch.setattr(annotated, "walked", nullcontext)  # takes time, and memory of another process

@@ -73,7 +73,8 @@ def test_a_folder_in_the_place_of_a_file_leaves_all_files_as_they_were(tmp_path)
 def test_a_disk_that_takes_no_more(tmp_path):
     """The system's own limit on a file's size stands in for a full disk: a real write fails in the middle."""
     script = (
-        "import resource, sys, pathlib; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+        "import resource, sys, pathlib; sys.dont_write_bytecode = True; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
         "from givens.app.tables import staged\n"
         "with staged(pathlib.Path(sys.argv[1])) as files:\n"
         "    with files.open('one.txt') as stream: stream.write('x' * 10)\n"

@@ -8,11 +8,8 @@ import givens
 from givens.app.commands import compare, demo, ica, mixture, rotate, sparse_pca, tensor, topics
 from givens.app.commands.session import option
 
-HELP = "Sparse PCA, independent components, factor rotation, clusters and topics: from a table to a report."
-
 app = typer.Typer(
     name="givens",
-    help=HELP,
     no_args_is_help=True,
     rich_markup_mode="rich",
     # A bug's own traceback, short; bad input never gets this far.

@@ -24,9 +24,8 @@ from givens.app.tables.table import Block, count
 from givens.data.passes import ClusterError, computed
 from givens.support.imports import require
 
-PATIENCE = "10s"  # until a scheduler answers
-NO_WORKERS = "120s"  # that a local cluster may be without workers, while new ones start
-SCORES = 1 << 22  # scores that are held at a time
+SCHEDULER_TIMEOUT = "10s"  # until a scheduler answers
+SCORES_AT_ONCE = 1 << 22  # scores that are held at a time
 
 
 @contextmanager
@@ -81,7 +80,8 @@ def _connected(address: str, workers: int | None, session: Session) -> Iterator[
             # Or a fit would wait for ever if no worker can be started again after all have died; and Dask would give up workers
             # that take 15 s to start again, for good.
             settings = {
-                "distributed.scheduler.no-workers-timeout": NO_WORKERS,
+                # That a local cluster may be without workers, while new ones start
+                "distributed.scheduler.no-workers-timeout": "120s",
                 "distributed.deploy.lost-worker-timeout": "10 days",
             }
             stack.enter_context(dask.config.set(settings))
@@ -94,7 +94,7 @@ def _connected(address: str, workers: int | None, session: Session) -> Iterator[
                 )
             )
         try:
-            client = stack.enter_context(distributed.Client(place, timeout=PATIENCE))
+            client = stack.enter_context(distributed.Client(place, timeout=SCHEDULER_TIMEOUT))
         except (OSError, ValueError, TypeError) as error:
             raise DataError(
                 f"no Dask scheduler answers at {address} ({' '.join(str(error).split())[:120]}): give the address that "
@@ -138,7 +138,7 @@ class OnCluster(CommandSamples):
         """Yield the scores of as many chunks as may be held at a time."""
         scores = transform(self.X)
         lengths, first = scores.chunks[0], 0
-        most = max(1, SCORES // max(1, scores.shape[1]))
+        most = max(1, SCORES_AT_ONCE // max(1, scores.shape[1]))
         while lengths:
             number = max(1, int(np.searchsorted(np.cumsum(lengths), most, side="right")))
             start = len(scores.chunks[0]) - len(lengths)

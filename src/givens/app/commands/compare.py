@@ -19,7 +19,6 @@ from scipy.optimize import linear_sum_assignment
 import givens
 from givens.app.commands.results import CommandOutcome, cell, plain_table
 from givens.app.commands.session import (
-    OUT,
     Session,
     argument,
     command_line,
@@ -38,9 +37,6 @@ from givens.app.tables.write import write_matrix
 if TYPE_CHECKING:
     import pandas
 
-# Of the variables of the larger result: if fewer are common, the cosines leave out most of its weights.
-MANY_COMMON = 0.5
-
 
 @dataclass
 class Loaded:
@@ -56,18 +52,20 @@ class Loaded:
         return str(self.weights.index[component])
 
 
-FOLDER = argument("A folder of results, as the other commands write them.")
-
-
 @option_group
 class ComparisonSession(Session):
     """One run of this command, whose results go into a folder of their own."""
 
-    out: Path = results(Path("comparison"), OUT, "--out", "-o")
+    out: Path = results(Path("comparison"), "Folder for the results.", "--out", "-o")
 
 
 @clean
-def command(*, first: Path = FOLDER, second: Path = FOLDER, session: ComparisonSession) -> None:
+def command(
+    *,
+    first: Path = argument("A folder of results, as the other commands write them."),
+    second: Path = argument("A folder of results, as the other commands write them."),
+    session: ComparisonSession,
+) -> None:
     """Compare two results: match their components, and say how similar the matched ones are.
 
     Writes pairs.csv, summary.json and report.html.
@@ -168,7 +166,8 @@ def note_common(session: Session, a: Loaded, b: Loaded) -> list[str]:
     common = [name for name in a.weights if name in b.weights]
     if not common:
         raise DataError(f"{a.folder} and {b.folder} have no variable in common: their names must be the same")
-    few = len(common) < MANY_COMMON * max(sizes)
+    # Of the variables of the larger result: if fewer are common, the cosines leave out most of its weights.
+    few = len(common) < 0.5 * max(sizes)
     said = (
         f"the results have {'only ' if few else ''}{count(len(common), 'variable name')} in common, of {sizes[0]:,} in "
         f"{a.folder} and {sizes[1]:,} in {b.folder}; cosines and counts are over these alone"
@@ -192,8 +191,19 @@ def compared(session: Session, a: Loaded, b: Loaded) -> CommandOutcome:
     figures = [row for _, _, row in pairs]
     lines = [[*both, *cells(row)] for both, row in zip(names, figures)]
     table = plain_table(f"{a.folder} and {b.folder}: {len(pairs)} pairs")
-    for heading in HEADER:
-        table.add_column(heading, justify="left" if heading in HEADER[:2] else "right")
+    header = [
+        "First",
+        "Second",
+        "Cosine",
+        "Sign",
+        "Shared",
+        "Only first",
+        "Only second",
+        "Jaccard",
+        "Score correlation",
+    ]
+    for heading in header:
+        table.add_column(heading, justify="left" if heading in header[:2] else "right")
     for line in lines:
         table.add_row(*map(shown, line))
     summary: dict[str, Any] = {
@@ -207,7 +217,17 @@ def compared(session: Session, a: Loaded, b: Loaded) -> CommandOutcome:
     blocks = [([list(column) for column in zip(*names)], rows)]
     report = page(a, b, common, pairs, names)
     report.warnings = session.warnings
-    report.pairs = {"lead": LEAD, "header": HEADER, "rows": lines}
+    report.pairs = {
+        "lead": (
+            "Components are matched one to one so that the sum of the cosines between their weights is largest. "
+            "Cosines and counts are over the variables that both results have; a cosine is missing where a component "
+            "has no weight on them. Shared: the number of variables with a weight in both. Jaccard: shared variables, "
+            "divided by those with a weight in either. Sign: − where the second component had the opposite sign, which"
+            " has no meaning. Score correlation: over the samples that both results have."
+        ),
+        "header": header,
+        "rows": lines,
+    }
     files = {"pairs.csv": lambda stream: write_matrix(stream, ["first", "second"], list(figures[0]), blocks)}
     return CommandOutcome(summary, report, table, files)
 
@@ -257,32 +277,18 @@ def page(
     )
 
 
-FORMATS = {"cosine": ".3f", "jaccard": ".2f", "score_correlation": ".3f"}  # of figures; the others are counts
-HEADER = [
-    "First",
-    "Second",
-    "Cosine",
-    "Sign",
-    "Shared",
-    "Only first",
-    "Only second",
-    "Jaccard",
-    "Score correlation",
-]
-
-
 def cells(figures: dict[str, Any]) -> list[str]:
     """Return the figures of a pair as the cells of a table."""
     sign = {"sign": "+" if figures["sign"] > 0 else "−"}
     return list(
-        ({name: cell(value, FORMATS.get(name, ",")) for name, value in figures.items()} | sign).values()
+        # Of figures; the others are counts
+        (
+            {
+                name: cell(
+                    value, {"cosine": ".3f", "jaccard": ".2f", "score_correlation": ".3f"}.get(name, ",")
+                )
+                for name, value in figures.items()
+            }
+            | sign
+        ).values()
     )
-
-
-LEAD = (
-    "Components are matched one to one so that the sum of the cosines between their weights is largest. Cosines and counts are "
-    "over the variables that both results have; a cosine is missing where a component has no weight on them. Shared: the "
-    "number of variables with a weight in both. Jaccard: shared variables, divided by those with a weight in either. Sign: − "
-    "where the second component had the opposite sign, which has no meaning. Score correlation: over the samples that both "
-    "results have."
-)

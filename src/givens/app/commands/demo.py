@@ -12,8 +12,6 @@ from givens.app.commands.session import command as clean
 from givens.app.tables import staged
 from givens.app.tables.write import write_matrix
 
-TABLE = "breast_cancer.csv"
-
 
 def write_table(folder: Path) -> Path:
     """Write the breast cancer table of scikit-learn (569 tumours, 30 measurements) as a CSV file."""
@@ -23,9 +21,10 @@ def write_table(folder: Path) -> Path:
     samples = [f"tumour {k + 1}" for k in range(len(data.data))]
     diagnosis = [str(data.target_names[k]) for k in data.target]
     names = [str(name) for name in data.feature_names]
-    with staged(folder) as files, files.open(TABLE) as stream:
+    file = folder / "breast_cancer.csv"
+    with staged(folder) as files, files.open(file.name) as stream:
         write_matrix(stream, ["sample", "diagnosis"], names, [([samples, diagnosis], data.data)])
-    return folder / TABLE
+    return file
 
 
 @option_group

@@ -27,9 +27,6 @@ from givens.app.tables import DataError, ReadingOptions, Table, staged
 from givens.app.tables.table import guess_times, numbered
 from givens.mne.recording import SUFFIXES, read_recording
 
-FIRST = 1 << 16  # samples of a store that the page shows
-
-
 ContrastName = Literal["adaptive", "logcosh", "exp", "kurtosis"]
 
 
@@ -118,7 +115,8 @@ def command(
             scored = samples.scored(model.transform, numbered("source", len(model.kurtosis_)), files)
             sources = scored.shown.values
             if len(sources) < scored.number:
-                sources = np.asarray(samples.computed(model.transform(samples.X[:FIRST])), np.float64)
+                # Samples of a store that the page shows
+                sources = np.asarray(samples.computed(model.transform(samples.X[: 1 << 16])), np.float64)
             variance = float(samples.computed(samples.X.var(axis=0)).sum())
             if len(sources) < scored.number:
                 samples.notes.append(f"the report shows the sources of the first {len(sources):,} samples")

@@ -17,9 +17,6 @@ from givens.app.report.views import scores_view
 from givens.app.tables import staged
 from givens.app.tables.table import numbered
 
-STANDARDISED = "divided each variable by its standard deviation"
-
-
 Variance = Literal["common", "distinct"]
 
 
@@ -29,7 +26,7 @@ def command(
     clusters: int = option(..., "Number of clusters.", "--clusters", "-k", min=1),
     variance: Variance = option("common", "One variance for all clusters, or one for each."),
     source: o.Source,
-    standardise: bool = o.STANDARDISE,
+    standardise: bool = o.standardise_option,
     max_iter: int = o.fitting(100, "Largest number of EM steps after the fit to the moments.", min=0),
     run: o.Running,
     session: TableSession,
@@ -46,7 +43,7 @@ def command(
         if standardise:
             spread = samples.computed(samples.X.std(axis=0))
             samples.X = samples.X / np.where(spread > 0, spread, 1)
-            samples.notes.append(STANDARDISED)
+            samples.notes.append("divided each variable by its standard deviation")
         with session.step(f"fitting {clusters} clusters"):
             samples.fit(model)
         header = numbered("cluster", clusters)

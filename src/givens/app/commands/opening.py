@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 
 from givens.app.commands.options import Running, Source
-from givens.app.commands.samples import SAMPLES, CommandSamples, InMemory
+from givens.app.commands.samples import SAMPLE_NOUNS, CommandSamples, InMemory
 from givens.app.commands.session import Session
 from givens.app.tables import Table
 
@@ -16,7 +16,7 @@ def opened(
     run: Running,
     *,
     dense: bool = False,
-    nouns: tuple[str, str] = SAMPLES,
+    nouns: tuple[str, str] = SAMPLE_NOUNS,
     table: Table | None = None,
 ) -> AbstractContextManager[CommandSamples]:
     """Open the samples of a file, in memory or on a cluster; of a table that has been read if `table` is one."""

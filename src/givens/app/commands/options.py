@@ -16,8 +16,6 @@ from givens.app.tables.table import count
 if TYPE_CHECKING:
     from givens.app.tables.stores import Store
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet's formula may begin with
-
 
 Side = Literal["rows", "columns"]
 Impute = Literal["median", "drop"]
@@ -28,20 +26,19 @@ Order = Literal["random", "without-replacement", "cyclic", "shuffled", "tourname
 
 reading = functools.partial(option, panel="Reading the file")
 fitting = functools.partial(option, panel="Fitting")
-IMPUTE = "Replace missing values by the median of their variable, "
-STANDARDISE = reading(
+standardise_option = reading(
     False, "Divide each variable by its standard deviation.", "--standardise", "--standardize"
 )
-SEED = fitting(0, "Seed of the random numbers.", min=0)
-THREADS = fitting(None, "Number of threads. Default: one per core, at most 8.", min=1)
+seed_option = fitting(0, "Seed of the random numbers.", min=0)
+threads_option = fitting(None, "Number of threads. Default: one per core, at most 8.", min=1)
 
 
 @option_group
 class Running:
     """Where and how a model is fitted."""
 
-    seed: int = SEED
-    threads: int | None = THREADS
+    seed: int = seed_option
+    threads: int | None = threads_option
     cluster: str | None = option(
         None,
         "Fit on a Dask cluster: the address of its scheduler, or local to start one on this machine. For zarr, .parquet "
@@ -90,7 +87,9 @@ class Source:
         min=0,
         show_default=False,
     )
-    impute: Impute | None = reading(None, IMPUTE + "or drop the samples that have any.")
+    impute: Impute | None = reading(
+        None, "Replace missing values by the median of their variable, or drop the samples that have any."
+    )
     log2: bool = reading(
         False,
         "Take log2 of the values first; those below 1, or below --floor, are raised to it before.",
@@ -177,7 +176,9 @@ class EstimableSource(Source):
     """A file and the options for reading it, for a model that can estimate missing values."""
 
     impute: ImputeOrEstimate | None = reading(  # type: ignore[assignment]
-        None, IMPUTE + "drop the samples that have any, or let the model estimate them (em)."
+        None,
+        "Replace missing values by the median of their variable, drop the samples that have any, "
+        "or let the model estimate them (em).",
     )
 
     estimates = True
@@ -203,7 +204,8 @@ def no_formulas(words: list[str]) -> list[str]:
     >>> no_formulas(["=1+1", "-4 C", "BRCA1"])
     ["'=1+1", "'-4 C", 'BRCA1']
     """
-    return [f"'{word}" if word[:1] in FORMULA else word for word in words]
+    # What a spreadsheet's formula may begin with
+    return [f"'{word}" if word[:1] in ("=", "+", "-", "@", "\t", "\r") else word for word in words]
 
 
 def log2(values: Any, floor: float) -> tuple[Any, int]:

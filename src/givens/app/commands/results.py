@@ -12,7 +12,7 @@ import numpy as np
 from rich.table import Table as RichTable
 
 import givens
-from givens.app.commands.samples import SAMPLES, Scored
+from givens.app.commands.samples import SAMPLE_NOUNS, Scored
 from givens.app.commands.session import Session, command_line, shown, summary_head, write_results
 from givens.app.report import Report
 from givens.app.report.views import components_view, trace_view
@@ -21,7 +21,6 @@ from givens.app.tables.table import numbered
 from givens.app.tables.write import Staged, write_matrix
 
 Columns = dict[str, tuple[Any, str]]
-HIDDEN = ("warm_start",)  # parameters that say nothing about the result
 
 
 def percent(share: float) -> str:
@@ -175,7 +174,8 @@ def outcome(
     variables, notes = samples.variables, samples.notes
     names = numbered(noun, len(weights))
     shown_weights = components.pop("weights", weights)
-    settings = {name: value for name, value in settings.items() if name not in HIDDEN}
+    # Parameters that say nothing about the result
+    settings = {name: value for name, value in settings.items() if name not in ("warm_start",)}
     summary = {
         **summary_head(analysis, file, notes),
         **size,
@@ -213,12 +213,12 @@ def outcome(
     return CommandOutcome(summary, report, summary_table(title, noun, columns, last, cells), files)
 
 
-def size_line(data: Scored, number: int, noun: str, nouns: tuple[str, str] = SAMPLES) -> str:
+def size_line(data: Scored, number: int, noun: str, nouns: tuple[str, str] = SAMPLE_NOUNS) -> str:
     """Return the size of data and result, as stands under the title of a page."""
     return f"{data.number:,} {nouns[0]}s × {len(data.samples.variables):,} {nouns[1]}s, {number} {noun}s"
 
 
-def size_of(data: Scored, nouns: tuple[str, str] = SAMPLES) -> dict[str, int]:
+def size_of(data: Scored, nouns: tuple[str, str] = SAMPLE_NOUNS) -> dict[str, int]:
     """Return the size of data for the summary."""
     return {f"{nouns[0]}s": data.number, f"{nouns[1]}s": len(data.samples.variables)}
 

@@ -54,8 +54,8 @@ def command(
         1, "Number of searches; each tries several starts where that is cheap. The best is kept.", min=1
     ),
     source: o.UnlabelledSource,
-    standardise: bool = o.STANDARDISE,
-    threads: int | None = o.THREADS,
+    standardise: bool = o.standardise_option,
+    threads: int | None = o.threads_option,
     session: TableSession,
 ) -> None:
     """Rotate factors to simple structure: varimax, quartimax, equamax and others.

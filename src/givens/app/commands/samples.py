@@ -19,7 +19,7 @@ from givens.app.tables import Table
 from givens.app.tables.table import Block, count
 from givens.app.tables.write import Staged, distinct, write_matrix
 
-SAMPLES = ("sample", "variable")  # what rows and columns are
+SAMPLE_NOUNS = ("sample", "variable")  # what rows and columns are
 
 
 class Thinned:

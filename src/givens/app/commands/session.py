@@ -45,18 +45,6 @@ from givens.app.tables.table import listed
 from givens.app.tables.write import Staged, plain, write_json
 from givens.support.arguments import DominantFeatureWarning
 
-TABLES = (
-    "components.csv",
-    "pairs.csv",
-    "rotation.csv",
-    "scores.csv",
-    "selection.csv",
-    "unmixing.csv",
-)  # of all commands
-# What the estimators raise for data or parameters that will not do: one sentence each, by the library's own
-# rule.
-EXPECTED = (DataError, ValueError, ImportError, MemoryError, OSError)
-
 
 def option(default: Any, help: str, *flags: str, panel: str | None = None, **more: Any) -> Any:
     """An option of a command, as the default of a parameter or of a field of `option_group`; `...` is a required one."""
@@ -69,7 +57,6 @@ def argument(help: str) -> Any:
 
 
 results = functools.partial(option, panel="Results")
-OUT = "Folder for the results."
 
 
 @dataclass_transform()
@@ -108,7 +95,8 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
             _fail("; ".join(filter(None, ["stopped", str(interrupt)])), 130)
         except OptionError as error:
             _fail(" ".join(str(error).split()), 2)
-        except EXPECTED as error:
+        # What the estimators raise for data or parameters that will not do: one sentence each, by the library's own rule.
+        except (DataError, ValueError, ImportError, MemoryError, OSError) as error:
             text = " ".join(str(error).split()) or "there is not enough memory; try --stream"
             _fail(text, 1)
 
@@ -198,7 +186,7 @@ class Session:
         Print nothing but errors.
     """
 
-    out: Path = results(Path("results"), OUT, "--out", "-o")
+    out: Path = results(Path("results"), "Folder for the results.", "--out", "-o")
     excel_safe: bool = field(default=False, init=False)
     as_json: bool = results(False, "Print the summary as JSON to standard output.", "--json")
     quiet: bool = results(False, "Print nothing but errors.", "--quiet", "-q")
@@ -313,7 +301,12 @@ class Session:
         )
         self.console.print(f"  {report.resolve().as_uri()}", soft_wrap=True, style="bold cyan", markup=False)
         written = {path.name for path in files}
-        old = [name for name in TABLES if name not in written and (self.out / name).exists()]
+        tables = ("components", "pairs", "rotation", "scores", "selection", "unmixing")  # of all commands
+        old = [
+            f"{name}.csv"
+            for name in tables
+            if f"{name}.csv" not in written and (self.out / f"{name}.csv").exists()
+        ]
         if old:
             self.say(f"{listed(old)} in {self.out}: from an earlier run, not from this one")
 

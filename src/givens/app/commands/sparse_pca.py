@@ -31,10 +31,6 @@ from givens.metrics import adjusted_from_gram, largest_correlation
 from givens.sparse_pca.options import check_sparsity, counts_of, penalty_and_number
 from givens.support.arguments import LARGEST_COUNT
 
-# Thresholds of the report's curve: from 0, which is PCA, to one that leaves very few non-zeros.
-THRESHOLDS = np.concatenate(([0.0, 0.02], np.geomspace(0.08, 0.6, 8)))
-PATH_TOL = 1e-2
-
 
 def counts(text: str | None) -> int | list[int] | None:
     """Return --n-nonzero as a number or a list.
@@ -79,7 +75,7 @@ def command(
     ),
     penalty: o.Penalty = o.fitting("l1", "With --threshold: the l1 or the l0 penalty of sparse PCA."),
     source: o.EstimableSource,
-    standardise: bool = o.STANDARDISE,
+    standardise: bool = o.standardise_option,
     stream: bool = o.reading(False, "Read a few rows at a time, for files larger than memory.", "--stream"),
     oversample: int | None = o.fitting(
         None,
@@ -235,8 +231,10 @@ def walk(session: Session, values: Any, model: Any) -> dict[str, Any]:
     with session.step("walking the path of thresholds"), session.compiling(), warnings.catch_warnings():
         # The curve shows a trend; a point that stopped early needs no warning.
         warnings.simplefilter("ignore")
+        # From 0, which is PCA, to a threshold that leaves very few non-zeros.
+        thresholds = np.concatenate(([0.0, 0.02], np.geomspace(0.08, 0.6, 8)))
         path = givens.sparse_pca_path(
-            values, components, thresholds=THRESHOLDS, penalty=penalty, tol=PATH_TOL, **shared
+            values, components, thresholds=thresholds, penalty=penalty, tol=1e-2, **shared
         )
     chosen = (float(np.sum(model.n_nonzero_)), float(np.sum(model.explained_variance_ratio_)))
     shares = path.explained_variance_ratio.sum(axis=1)
@@ -273,7 +271,15 @@ def sparse_pca_outcome(
             "share": share,
             "lead": "Each component is a weighted sum of few variables. The percentage is the share of the variance that it "
             "adds to those before it. Point at a bar to see its variable in every component."
-            + (STABILITY if halves else ""),
+            + (
+                (
+                    " Selected: the share of random halves of the samples in which the variable has a weight in the "
+                    "matching component. Variables that only halves selected are listed last, in grey: they have "
+                    "weight 0 and are no part of the component. selection.csv holds the shares of all variables."
+                )
+                if halves
+                else ""
+            ),
             "second": selected,
             "second_title": "Selected" if halves else "",
         },
@@ -304,20 +310,33 @@ def sparse_pca_outcome(
         diagnostics=[
             *stability_lines(stable, halves),
             *stream_lines(model),
-            ("Largest overlap of two components", f"{overlapping:.3f}", OVERLAP),
-            ("Largest correlation of scores", f"{correlated:.3f}", CORRELATION),
+            (
+                "Largest overlap of two components",
+                f"{overlapping:.3f}",
+                "Largest |zᵢ·zⱼ| of the weights z of two components: 0 if they are orthogonal, 1 if they are equal.",
+            ),
+            (
+                "Largest correlation of scores",
+                f"{correlated:.3f}",
+                (
+                    "0 in ordinary PCA. Where it is large, two components share variance; the explained variance counts "
+                    "what they share once."
+                ),
+            ),
         ],
         page_title=f"Sparse components of {scored.samples.file.name}",
         subtitle=size_line(scored, len(weights), "component"),
         separation=separation_view(separated, notes, axes, PERMUTATIONS),
         scores=scores_view(
-            scores, scored.shown.names, axes=axes, labels=labels, lead=SCORES_LEAD, total=scored.number
+            scores,
+            scored.shown.names,
+            axes=axes,
+            labels=labels,
+            lead="Each point is a sample. Point at one, or use the arrow keys, to see its name and scores.",
+            total=scored.number,
         ),
         path=path,
     )
-
-
-SCORES_LEAD = "Each point is a sample. Point at one, or use the arrow keys, to see its name and scores."
 
 
 def separation_figures(found: Sequence[Separation], names: Sequence[str]) -> dict[str, Any]:
@@ -357,15 +376,3 @@ def stream_lines(model: Any) -> list[tuple[str, str, str]]:
         return []
     samples = f"{model.n_samples_seen_:,} samples"
     return [("What ran", samples, model.method_[:1].upper() + model.method_[1:] + ".")]
-
-
-STABILITY = (
-    " Selected: the share of random halves of the samples in which the variable has a weight in the matching component. "
-    "Variables that only halves selected are listed last, in grey: they have weight 0 and are no part of the component. "
-    "selection.csv holds the shares of all variables."
-)
-OVERLAP = "Largest |zᵢ·zⱼ| of the weights z of two components: 0 if they are orthogonal, 1 if they are equal."
-CORRELATION = (
-    "0 in ordinary PCA. Where it is large, two components share variance; the explained variance counts "
-    "what they share once."
-)

@@ -52,8 +52,8 @@ def command(
     symmetrize: bool = option(
         False, "Average the tensor over the six orders of its indices first.", "--symmetrize"
     ),
-    seed: int = o.SEED,
-    threads: int | None = o.THREADS,
+    seed: int = o.seed_option,
+    threads: int | None = o.threads_option,
     session: Session,
 ) -> None:
     """Decompose a symmetric tensor into weights and orthonormal vectors.

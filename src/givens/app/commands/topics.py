@@ -20,7 +20,7 @@ from givens.app.report.views import scores_view
 from givens.app.tables import DataError, OptionError, ReadingOptions, Table, staged
 from givens.app.tables.table import numbered
 
-NOUNS = ("document", "word")
+DOCUMENT_NOUNS = ("document", "word")
 
 
 @option_group
@@ -74,7 +74,7 @@ def command(
         raise OptionError(f"--vocabulary is for tables, but {source.file} is a folder of texts: leave it out")
     with staged(session.out) as files:
         table = counted_texts(session, source, min_documents, stop_words) if texts else None
-        with opened(session, source, run, nouns=NOUNS, table=table) as samples:
+        with opened(session, source, run, nouns=DOCUMENT_NOUNS, table=table) as samples:
             if vocabulary is not None:
                 samples.variables = read_vocabulary(vocabulary, samples.X.shape[1])
             model.vocabulary = samples.variables
@@ -196,7 +196,7 @@ def topics_outcome(session: Session, scored: Scored, model: Any) -> CommandOutco
         words=("most probable words", [", ".join(row[:8]) for row in words]),
         title=f"{k} topics of {scored.number:,} documents",
         page_title=f"Topics of {samples.file.name}",
-        subtitle=size_line(scored, k, "topic", NOUNS),
+        subtitle=size_line(scored, k, "topic", DOCUMENT_NOUNS),
         facts=[
             ("Topics", str(k), f"the largest has {percent(float(model.weights_.max()))} of the words"),
             ("Perplexity", f"{perplexity:,.0f}", "of these documents; lower is better"),
@@ -204,7 +204,7 @@ def topics_outcome(session: Session, scored: Scored, model: Any) -> CommandOutco
             ("α0", f"{alpha0:.3g}", "the smaller, the fewer topics per document"),
             ("Documents", f"{scored.number:,}", scored.described),
         ],
-        size=size_of(scored, NOUNS),
+        size=size_of(scored, DOCUMENT_NOUNS),
         settings={key: value for key, value in model.get_params().items() if key != "vocabulary"},
         figures={
             "topics": records(
@@ -217,7 +217,11 @@ def topics_outcome(session: Session, scored: Scored, model: Any) -> CommandOutco
             "converged": model.converged_,
         },
         diagnostics=[
-            ("Unexplained share of the third moment", f"{model.residual_:.3f}", RESIDUAL),
+            (
+                "Unexplained share of the third moment",
+                f"{model.residual_:.3f}",
+                "Tends to 0 for many documents that follow the model; noise and other structure raise it.",
+            ),
             ("Variational passes", str(model.n_iter_), "After the moments; each raises a lower bound of the likelihood."),
         ],
         scores=scores_view(
@@ -231,6 +235,3 @@ def topics_outcome(session: Session, scored: Scored, model: Any) -> CommandOutco
             "document lies between the topics that it is made of. Choose other axes to see the shares of single topics.",
         ),
     )  # fmt: skip
-
-
-RESIDUAL = "Tends to 0 for many documents that follow the model; noise and other structure raise it."

@@ -21,10 +21,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 PERMUTATIONS = 999
-MOST_CLASSES = 50
 MOST_SAMPLES = 20_000  # of more samples, so many evenly chosen ones are used
-NUMBERS = 12  # so many different numbers are no longer classes
-BLOCK = 2_000_000  # entries of permuted labels held at a time
 
 
 @dataclass
@@ -47,7 +44,8 @@ def as_numbers(labels: Sequence[str]) -> np.ndarray | None:
     >>> as_numbers(["1", "2", "1"]) is None, as_numbers([str(k / 2) for k in range(12)])[:3].tolist()
     (True, [0.0, 0.5, 1.0])
     """
-    if len(set(labels)) < NUMBERS:
+    # So many different numbers are no longer classes
+    if len(set(labels)) < 12:
         return None
     try:
         numbers = np.array([float(label) for label in labels])
@@ -108,7 +106,7 @@ def unfit(labels: Sequence[str]) -> str:
     classes = len(set(labels))
     if classes < 2:
         return "all samples have the same label"
-    if as_numbers(labels) is None and (classes > MOST_CLASSES or 2 * classes > len(labels)):
+    if as_numbers(labels) is None and (classes > 50 or 2 * classes > len(labels)):
         return f"{classes:,} different labels of {len(labels):,} samples are names rather than classes"
     return ""
 
@@ -134,7 +132,8 @@ def separate(
     values = statistic(scaled, codes[None], len(classes))[0]
     size = np.abs(values)
     reached, reached_any = np.ones(len(size)), np.ones(len(size))
-    step = max(1, BLOCK // (max(1, len(classes)) * len(codes)))
+    # Entries of permuted labels held at a time
+    step = max(1, 2_000_000 // (max(1, len(classes)) * len(codes)))
     for begin in range(0, permutations, step):
         shuffled = rng.permuted(np.tile(codes, (min(step, permutations - begin), 1)), axis=1)
         chance = np.abs(statistic(scaled, shuffled, len(classes)))

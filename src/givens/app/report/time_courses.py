@@ -11,8 +11,6 @@ from scipy.signal import welch
 from givens.app.report.views import shortened_all
 
 MOST_BINS = 1500  # of a time course; each holds the least and the largest value in it
-MOST_SOURCES = 128
-SEGMENT = 512  # samples of a segment of a spectrum
 
 
 def sources_view(
@@ -39,12 +37,13 @@ def sources_view(
     places : array of shape (variables, 3), optional
         Where the variables were measured: x to the right, y to the front.
     """
-    number = min(sources.shape[1], MOST_SOURCES)
+    number = min(sources.shape[1], 128)
     edges = np.linspace(0, len(sources), min(MOST_BINS, len(sources)) + 1).astype(int)
     low = np.minimum.reduceat(sources[:, :number], edges[:-1], axis=0)
     high = np.maximum.reduceat(sources[:, :number], edges[:-1], axis=0)
     unit = 1.0 if rate is None else rate
-    frequencies, power = welch(sources[:, :number], fs=unit, nperseg=min(SEGMENT, len(sources)), axis=0)
+    # Samples of a segment of a spectrum
+    frequencies, power = welch(sources[:, :number], fs=unit, nperseg=min(512, len(sources)), axis=0)
     decibels = 10 * np.log10(np.maximum(power[1:], np.finfo(float).tiny))
     lead = "Click a source to see it, and a heading to sort the table."
     if len(edges) - 1 < len(sources):

@@ -18,7 +18,6 @@ MOST_WEIGHTS = 300_000  # of all components together
 LEAST_ENTRIES = 1000  # that a component may have in the page, however many components there are
 MOST_NAMES = 100_000  # of variables without an entry in the page, for the search
 MOST_POINTS = 3000
-ROUNDING = 1e-12  # of a value: a smaller change of it is rounding
 MOST_ROWS = 300
 
 
@@ -314,7 +313,8 @@ def trace_view(trace: Any, message: str, name: str = "objective", most: int = 40
     ]
     table = [[str(steps[k]), f"{values[k]:.10g}", f"{gradients[k]:.3g}", f"{seconds[k]:.3f}"] for k in keep]
     what = f"The {name} after each step."
-    if max(values) - min(values) <= ROUNDING * max(map(abs, values)):
+    # Of a value: a smaller change of it is rounding
+    if max(values) - min(values) <= 1e-12 * max(map(abs, values)):
         what = (
             f"The {name} was {values[-1]:.8g} at the start, and the steps changed it by rounding errors only."
         )

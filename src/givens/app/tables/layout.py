@@ -15,9 +15,7 @@ from pathlib import Path
 from givens.app.tables.leading import leading, sampled
 from givens.app.tables.records import records
 from givens.app.tables.table import (
-    NAME_WORDS,
-    SAMPLE_WORDS,
-    VARIABLE_WORDS,
+    HEADINGS,
     DataError,
     ReadingOptions,
     count,
@@ -31,18 +29,6 @@ WRITTEN = re.compile(r"[-+]?[$€£]?\s?(\d{1,3}([,.' \u00a0\u202f]\d{3})+|\d+)(
 SEPARATORS = "\t,;| "
 MOST_FIELDS = 1 << 23
 MISSING = frozenset(["", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "?", ".", "-"])
-
-
-# What stands over a column of groups, as `stem` has it.
-CLUSTER_WORDS = {
-    "cluster", "group", "clas", "batch", "label", "leiden", "louvain", "seuratcluster", "cohort", "treatment",
-    "diagnosi", "target", "statu", "stage", "grade", "sex", "gender", "type", "celltype", "subtype", "site", "condition",
-}  # fmt: skip
-# What stands over a column of points in time or numbers of rows, as `stem` has it.
-TIME_WORDS = {
-    "time", "t", "timestamp", "timepoint", "datetime", "sec", "second", "m", "msec", "millisecond", "minute", "hour",
-    "day", "frame", "row", "rownumber", "no", "nr", "number", "step", "timestep", "samplenumber",
-}  # fmt: skip
 UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)*")  # what pandas makes of an empty heading
 
 
@@ -246,14 +232,14 @@ def _names_by_numbers(layout: Layout, first: list[str], columns: list[list[str]]
     )
     if not named:
         return only_count(numbers) and fractions
-    known = stem(first[0]) in NAME_WORDS | SAMPLE_WORDS | VARIABLE_WORDS
+    known = stem(first[0]) in HEADINGS["names"] | HEADINGS["samples"] | HEADINGS["variables"]
     rising = all(int(a) < int(b) for a, b in pairwise(numbers))
     return known or (rising and fractions)
 
 
 def names_rows(heading: str) -> bool:
     """Whether pandas and R write this heading over the names or numbers of rows."""
-    return stem(heading) in NAME_WORDS or UNNAMED.fullmatch(heading) is not None
+    return stem(heading) in HEADINGS["names"] or UNNAMED.fullmatch(heading) is not None
 
 
 class Fields:
@@ -317,13 +303,13 @@ class Fields:
         if self.layout.header is None:
             return False
         heading = stem(self.header[0])
-        if heading in NAME_WORDS or (names_rows(self.header[0]) and only_count(column)):
+        if heading in HEADINGS["names"] or (names_rows(self.header[0]) and only_count(column)):
             return True
         # Under "gene" or "patient" words are names even where some of them stand twice (which is then said); numbers
         # may be measurements, unless they look like identifiers.
         identifiers = unique and all(token.isdigit() for token in column)
         words = not all(map(self.layout.numeric, column))
-        return heading in SAMPLE_WORDS | VARIABLE_WORDS and (words or identifiers)
+        return heading in HEADINGS["samples"] | HEADINGS["variables"] and (words or identifiers)
 
     def _find_labels(self, labels: str) -> None:
         """Find the labels: a column by its header, or the next of the first rows by its name."""
@@ -394,12 +380,12 @@ class Fields:
         for k, name in headings.items():
             tokens = {row[k] for row in rows}
             few = len(tokens) <= max(2, len(rows) // 2) and all(token.isdigit() for token in tokens)
-            if stem(name) in CLUSTER_WORDS and few:
+            if stem(name) in HEADINGS["groups"] and few:
                 advice = f"--labels '{name}' takes it as labels, " if self.options.takes_labels else ""
                 what = "it looks like numbers of groups"
                 questions.append((name, what, f"{advice}--drop '{name}' leaves it out"))
         for k, name in headings.items():
-            if stem(name) in TIME_WORDS and len(rows) > 2 and self._rises(k, rows):
+            if stem(name) in HEADINGS["times or row numbers"] and len(rows) > 2 and self._rises(k, rows):
                 advice = f"--drop '{name}' leaves it out, --names '{name}' takes it as the names of the rows"
                 questions.append((name, "it rises from row to row, as time does", advice))
         self.layout.notes += [

@@ -5,59 +5,42 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from givens.app.tables.leading import open_bytes, read_bytes
 from givens.app.tables.table import DataError, ReadingOptions, TableSource
 
-ENDINGS = {
-    ".csv": "text",
-    ".tsv": "text",
-    ".txt": "text",
-    ".tab": "text",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".npy": "npy",
-    ".npz": "npz",
-    ".mtx": "mtx",
-    ".h5ad": "h5ad",
-    ".xlsx": "xlsx",
-}
-READERS = {
-    "text": ("text", "text_source"),
-    "parquet": ("parquet", "parquet_source"),
-    "npy": ("arrays", "npy_source"),
-    "npz": ("arrays", "npz_source"),
-    "mtx": ("matrix_market", "matrix_market_source"),
-    "h5ad": ("annotated", "h5ad_source"),
-    "zarr": ("annotated", "zarr_source"),
-    "xlsx": ("excel", "excel_source"),
-}
-MAGIC = {
-    b"\x93NUMPY": ("npy", "a NumPy array (.npy)"),
-    b"PAR1": ("parquet", "a Parquet file"),
-    b"\x89HDF\r\n\x1a\n": ("h5ad", "an HDF5 file (.h5ad)"),
-    b"%%MatrixMarket": ("mtx", "a Matrix Market file (.mtx)"),
-    b"PK\x03\x04": (
-        "npz",
-        "a zip archive (.npz, or a spreadsheet such as .xlsx)",
+
+class Format(NamedTuple):
+    """A format that is read."""
+
+    noun: str
+    endings: tuple[str, ...]  # of its files
+    magic: bytes  # what they begin with
+    reader: str  # module and function that open it as a `TableSource`
+
+
+FORMATS = {
+    "text": Format("CSV or TSV text", (".csv", ".tsv", ".txt", ".tab"), b"", "text.text_source"),
+    "parquet": Format("a Parquet file", (".parquet", ".pq"), b"PAR1", "parquet.parquet_source"),
+    "npy": Format("a NumPy array (.npy)", (".npy",), b"\x93NUMPY", "arrays.npy_source"),
+    "npz": Format("a NumPy archive (.npz)", (".npz",), b"PK\x03\x04", "arrays.npz_source"),
+    "mtx": Format(
+        "a Matrix Market file (.mtx)", (".mtx",), b"%%MatrixMarket", "matrix_market.matrix_market_source"
     ),
-    b"\x1f\x8b": ("gz", "a gzip file (.gz)"),
-    b"\x80\x04": ("pickle", "a Python pickle, which is never opened"),
-    b"\x80\x05": ("pickle", "a Python pickle, which is never opened"),
-    b"%PDF": ("pdf", "a PDF document"),
-    b"\xd0\xcf\x11\xe0": ("xls", "an old Excel file, which must be saved as CSV"),
+    "h5ad": Format("an HDF5 file (.h5ad)", (".h5ad",), b"\x89HDF\r\n\x1a\n", "annotated.h5ad_source"),
+    "zarr": Format("a zarr store", (), b"", "annotated.zarr_source"),
+    "xlsx": Format("an Excel file (.xlsx)", (".xlsx",), b"PK\x03\x04", "excel.excel_source"),
 }
-NOUNS = {
-    "text": "CSV or TSV text",
-    **dict(MAGIC.values()),
-    "npz": "a NumPy archive (.npz)",
-    "xlsx": "an Excel file (.xlsx)",
+# What other files begin with, and what they are.
+FOREIGN_MAGIC = {
+    b"PK\x03\x04": "a zip archive (.npz, or a spreadsheet such as .xlsx)",
+    b"\x1f\x8b": "a gzip file (.gz)",
+    b"\x80\x04": "a Python pickle, which is never opened",
+    b"\x80\x05": "a Python pickle, which is never opened",
+    b"%PDF": "a PDF document",
+    b"\xd0\xcf\x11\xe0": "an old Excel file, which must be saved as CSV",
 }
-MATRICES = ("matrix.mtx", "matrix.mtx.gz")  # of 10x Genomics
-
-
-ZARR = ("zarr.json", ".zarray", ".zgroup")
 
 
 def open_source(path: Path, options: ReadingOptions, kind: str) -> TableSource:
@@ -76,7 +59,7 @@ def open_source(path: Path, options: ReadingOptions, kind: str) -> TableSource:
         raise DataError(f"{path.name} holds numbers only, so --labels {options.labels[0]} finds nothing")
     if kind == "npy" and options.names is not None:
         raise DataError(f"--names is not for .npy; {path.name} has no column of names")
-    module, name = READERS[kind]
+    module, name = FORMATS[kind].reader.split(".")
     reader = getattr(import_module(f"givens.app.tables.{module}"), name)
     return reader(parquet_files(path) if kind == "parquet" else path, options)
 
@@ -93,13 +76,15 @@ def parquet_files(path: Path) -> list[Path]:
 def table_file(path: Path) -> Path:
     """Return the file that holds the table: of a folder of 10x Genomics, its matrix."""
     if path.is_dir():
-        return next((path / name for name in MATRICES if (path / name).is_file()), path)
+        return next(
+            (path / name for name in ("matrix.mtx", "matrix.mtx.gz") if (path / name).is_file()), path
+        )
     return path
 
 
 def folder_format(path: Path) -> str | None:
     """Return the format of a folder: zarr, parquet, or None."""
-    if any((path / name).is_file() for name in ZARR):
+    if any((path / name).is_file() for name in ("zarr.json", ".zarray", ".zgroup")):
         return "zarr"
     return "parquet" if parquet_files(path) else None
 
@@ -116,7 +101,7 @@ def store_format(path: Path) -> str:
     kind = find_format(path)
     if kind not in ("parquet", "h5ad"):
         raise DataError(
-            f"{path.name} is {NOUNS[kind]}, which --cluster cannot read in chunks: "
+            f"{path.name} is {FORMATS[kind].noun}, which --cluster cannot read in chunks: "
             "save it as zarr, Parquet or .h5ad, or leave --cluster out"
         )
     return kind
@@ -133,7 +118,7 @@ def find_format(path: Path) -> str:
     if path.is_dir():
         kind = folder_format(path)
         if kind is None:
-            raise DataError(f"{path} is a folder without {' or '.join(MATRICES)}; name a file in it")
+            raise DataError(f"{path} is a folder without matrix.mtx or matrix.mtx.gz; name a file in it")
         return kind
     if not path.is_file():
         raise DataError(
@@ -143,20 +128,30 @@ def find_format(path: Path) -> str:
     head = _first_bytes(path, zipped)
     if not head:
         raise DataError(f"{path.name} is empty")
-    found = next((value for magic, value in MAGIC.items() if head.startswith(magic)), ("text", NOUNS["text"]))
-    if found[0] != kind and not (kind == "xlsx" and found[0] == "npz"):
-        wanted = NOUNS[kind]
-        raise DataError(f"{path.name} does not hold {wanted}, as its ending says, but {_seen(found)}")
+    if kind == "text":
+        agrees = not head.startswith(tuple(_magic_nouns()))
+    else:
+        agrees = head.startswith(FORMATS[kind].magic)
+    if not agrees:
+        seen = next(
+            (noun for magic, noun in _magic_nouns().items() if head.startswith(magic)), "something else"
+        )
+        raise DataError(f"{path.name} does not hold {FORMATS[kind].noun}, as its ending says, but {seen}")
     return kind
+
+
+def _magic_nouns() -> dict[bytes, str]:
+    """What files with these first bytes are."""
+    return {form.magic: form.noun for form in FORMATS.values() if form.magic} | FOREIGN_MAGIC
 
 
 def _by_ending(path: Path) -> tuple[str, bool]:
     """Return the format that the ending of a file says, and whether the file is zipped."""
     zipped = path.suffix.lower() == ".gz"
     ending = Path(path.stem).suffix.lower() if zipped else path.suffix.lower()
-    kind = ENDINGS.get(ending)
+    kind = next((kind for kind, form in FORMATS.items() if ending in form.endings), None)
     if kind is None:
-        known = ", ".join(ENDINGS)
+        known = ", ".join(ending for form in FORMATS.values() for ending in form.endings)
         raise DataError(
             f"{path.name} has an ending that says nothing; one of {known} is needed (text also with .gz)"
         )
@@ -178,7 +173,3 @@ def _first_bytes(path: Path, zipped: bool) -> bytes:
             return read_bytes(stream, 16, path)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from None
-
-
-def _seen(found: tuple[str, str]) -> str:
-    return "something else" if found[0] == "text" else found[1]

@@ -25,7 +25,9 @@ from givens.app.tables.table import (
 )
 from givens.support.imports import require
 
-CHUNK = 1 << 25  # bytes of the numbers of a chunk, if the store's own chunks or row groups are no larger
+DEFAULT_CHUNK_BYTES = (
+    1 << 25
+)  # bytes of the numbers of a chunk, if the store's own chunks or row groups are no larger
 
 
 @dataclass
@@ -95,7 +97,7 @@ def _chunked(source: TableSource, dense: bool) -> Any:
     """A dask array of an object that reads its rows."""
     array = require("dask.array", extra="dask")
     rows = source.rows
-    lengths = rows.lengths(CHUNK, dense)
+    lengths = rows.lengths(DEFAULT_CHUNK_BYTES, dense)
     found = array.from_array(
         rows,
         chunks=(lengths, rows.shape[1]),

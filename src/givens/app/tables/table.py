@@ -18,13 +18,23 @@ from typing import Any
 
 import numpy as np
 
-# What stands over a column of names, in small letters without blanks and signs, but for "id" and a plural's "s".
-SAMPLE_WORDS = {"sample", "samplename", "cell", "barcode", "patient", "subject", "observation"}
-VARIABLE_WORDS = {
-    "gene", "genename", "genesymbol", "hugosymbol", "symbol", "ensembl", "ensemblgene", "transcript",
-    "probe", "probeset", "idref", "protein", "feature", "variable",
+# What stands over a column of each kind, as `stem` has it: in small letters without blanks and signs, "id" and a plural's "s".
+HEADINGS = {
+    "samples": {"sample", "samplename", "cell", "barcode", "patient", "subject", "observation"},
+    "variables": {
+        "gene", "genename", "genesymbol", "hugosymbol", "symbol", "ensembl", "ensemblgene", "transcript",
+        "probe", "probeset", "idref", "protein", "feature", "variable",
+    },
+    "names": {"", "id", "index", "name", "rowname"},
+    "groups": {
+        "cluster", "group", "clas", "batch", "label", "leiden", "louvain", "seuratcluster", "cohort", "treatment",
+        "diagnosi", "target", "statu", "stage", "grade", "sex", "gender", "type", "celltype", "subtype", "site", "condition",
+    },
+    "times or row numbers": {
+        "time", "t", "timestamp", "timepoint", "datetime", "sec", "second", "m", "msec", "millisecond", "minute", "hour",
+        "day", "frame", "row", "rownumber", "no", "nr", "number", "step", "timestep", "samplenumber",
+    },
 }  # fmt: skip
-NAME_WORDS = {"", "id", "index", "name", "rowname"}
 
 Words = tuple[list[str], list[list[str]]]  # names of rows, and a list for each column of labels
 
@@ -262,9 +272,6 @@ def stem(heading: str) -> str:
     return word.removesuffix("id") or word
 
 
-MUCH_WIDER = 10  # times as many columns as rows: these rows are signals, and no samples of an ICA
-
-
 def guess_samples(source: TableSource, block: Block, options: ReadingOptions) -> tuple[str, str]:
     """Return which side of a table is the samples ("rows" or "columns"), and why."""
     rows, columns = block.values.shape
@@ -274,9 +281,9 @@ def guess_samples(source: TableSource, block: Block, options: ReadingOptions) ->
     if options.labels:
         side = "columns" if source.column_labels else "rows"
         return side, f"since each of the {side} has a label"
-    if word in VARIABLE_WORDS:
+    if word in HEADINGS["variables"]:
         return "columns", f"since the first column is headed '{source.corner}'"
-    if word in SAMPLE_WORDS or word == "id":
+    if word in HEADINGS["samples"] or word == "id":
         return "rows", f"since the first column is headed '{source.corner}'"
     if options.signals:
         return guess_times(rows, columns)
@@ -298,7 +305,8 @@ def guess_times(rows: int, columns: int) -> tuple[str, str]:
     if rows >= columns:
         return "rows", "as is usual"
     size = f"{count(rows, 'row')} of {count(columns, 'column')}"
-    if columns < MUCH_WIDER * rows:
+    # With ten times as many columns as rows, the rows are signals.
+    if columns < 10 * rows:
         raise DataError(
             f"{size} may be samples or signals, and signals should have more samples than there are signals: "
             "say --samples columns if each row is a signal, or --samples rows"
@@ -512,9 +520,9 @@ def check_finite(
 def refuse_variables(source: TableSource, seen: int, option: str) -> None:
     """Refuse rows that are rather variables, by what stands over their names or by how many there are, for an option."""
     word, columns = stem(source.corner), source.shape[1]
-    if word in SAMPLE_WORDS or word == "id":
+    if word in HEADINGS["samples"] or word == "id":
         return
-    if word in VARIABLE_WORDS:
+    if word in HEADINGS["variables"]:
         reason = f"the rows are headed '{source.corner}'"
     elif source.named and look_like_variables(seen, columns):
         reason = f"{seen:,} and more named rows of {columns:,} columns look like genes or other variables"
