@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import givens.objectives
 from givens import check_objective, minimize
 from givens.objectives import Columns, Exp, Function, JointDiagonal, Kurtosis, SparseColumns
 from givens.schedules import Tournament
@@ -198,12 +197,6 @@ def test_a_missing_or_impossible_attribute_is_a_finding(attributes, sentence):
     assert not report
     assert [finding.name for finding in report.findings] == ["attributes"]
     assert sentence in str(report)
-
-
-def test_the_names_of_the_protocol_can_be_imported_from_one_place():
-    for name in ("Look", "NotFinite", "Objective", "PairSolutions"):
-        assert name in givens.objectives.__all__
-        assert getattr(givens.objectives, name) is getattr(givens.objectives.base, name)
 
 
 def test_a_wrong_separable_makes_a_run_worse():

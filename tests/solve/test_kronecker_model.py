@@ -11,8 +11,8 @@ from givens.objectives import Function
 from givens.objectives.base import Look
 from givens.rotations import orthogonality, random_orthogonal
 from givens.solve.checkpoint import Checkpoint
-from givens.solve.conjugate_gradients import bounded_minimum
-from givens.solve.kronecker_model import KEPT, KroneckerModel
+from givens.solve.kronecker_model import KEPT_STEPS, KroneckerModel
+from givens.solve.trust_region import Truncated
 
 
 def weighted(n, rng, spread=1.0):
@@ -93,12 +93,12 @@ def test_conjugate_gradients_stop_at_the_radius_and_at_negative_curvature(rng):
     slopes = rng.standard_normal((n, n))
     slopes -= slopes.T
     ones = np.ones((n, n))
-    inside = bounded_minimum(slopes, ones, lambda K: 4 * K, 10.0, 1e-12)
+    inside = Truncated(lambda K: 4 * K, ones).minimum(slopes, 10.0, 1e-12)
     np.testing.assert_allclose(inside.step, slopes / 4)  # K_ji is the angle of the pair (i, j)
     assert not inside.bounded
     assert inside.promised == pytest.approx(np.vdot(slopes, slopes) / 16)
     for bend in (4.0, -4.0):
-        found = bounded_minimum(slopes, ones, lambda K, bend=bend: bend * K, 1e-3, 1e-12)
+        found = Truncated(lambda K, bend=bend: bend * K, ones).minimum(slopes, 1e-3, 1e-12)
         assert found.bounded
         assert np.abs(found.step).max() == pytest.approx(1e-3)
 
@@ -238,7 +238,7 @@ def test_what_was_learned_is_restored_to_the_bit(rng):
     n = 5
     f, _, _ = weighted(n, rng)
     model, again = KroneckerModel(n), KroneckerModel(n)
-    U = teach(model, f, random_orthogonal(n, rng), rng, KEPT + 2)
+    U = teach(model, f, random_orthogonal(n, rng), rng, KEPT_STEPS + 2)
     again.restore(model.arrays())
     for one in (model, again):
         teach(one, f, U, np.random.default_rng(0), 2)

@@ -24,8 +24,7 @@ from givens.data.rows import Rows
 from givens.data.third_moments import shifted
 from givens.numerics import parallel
 from givens.numerics.scaling import binary_exponent
-from givens.solve.iterate import Iterated, iterate
-from givens.solve.starts import best_of
+from givens.solve.outer_loops import Iterated, best_of, iterate
 
 SAMPLE_ROWS = 1024
 """Maximum number of rows on which starts are compared."""

@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 from givens.solve.descent import Descent
 from givens.solve.newton import Newton
-from givens.solve.phase import Phase
+from givens.solve.run import Phase
 from givens.solve.sweeps import Sweeps
 from givens.solve.widened_sweeps import WidenedSweeps
 

@@ -24,38 +24,34 @@ import numpy as np
 from givens.numerics.scaling import EPS
 from givens.objectives.base import Look
 from givens.result import Stop
-from givens.solve.kronecker_model import LEAST_ORDER, MOST_ORDER, KroneckerModel
-from givens.solve.phase import Phase
-from givens.solve.point import LARGEST_ANGLE, Move, Point, Square
+from givens.solve.kronecker_model import MAX_ORDER, MIN_ORDER, KroneckerModel
+from givens.solve.point import MAX_ANGLE, Move, Point, Square
 from givens.solve.quasi_newton import Memory
-from givens.solve.run import Run
+from givens.solve.run import Phase, Run
 from givens.solve.state import Ending
+from givens.solve.trust_region import inverse_curvatures
 
-FIRST = 0.2  # the largest angle of the first step, if curvatures are unknown
-LEAST_CURVATURE = 0.01  # share of the largest curvature to which smaller ones are raised
-SUFFICIENT = 1e-4  # share of the predicted decrease that a step must reach (Armijo)
-STEEP = 0.9  # a step was too short if more than this share of the slope is left at its end (Wolfe)
-TRIALS = 25
-STEEP_AT_REST = 1e-4  # share of the gradient above which slopes are too large for a minimum
-PROBE = 1e-3  # the angle of the step that tests whether the start is a maximum
-RESTARTED = 20  # steps after a restart for which descent does not end where slopes are steep: by 10, 9 of 160 runs end too early
-HOPED = 1e-4  # a restart should gain this share of what the slopes promise
-KINK = 1e-6  # steep slopes, relative to the scale, above which f has a kink
-HAND_OVER = 1e-6  # predicted gain, relative to the scale, below which a phase "newton" takes over
-SOME = 10  # steps that are remembered if curvatures are known
-FEW, MANY = 20, 60  # if they are unknown, as many as a cache holds, between these bounds
-CACHE, MOST_NUMBERS = 200_000, 2_000_000  # sizes of a memory that lies in a cache, and of the largest one
+ARMIJO, WOLFE = 1e-4, 0.9
+"""A step must reach this share of the predicted decrease; it was too short if more than that share of the slope is left."""
+
+MAX_TRIALS = 25
+"""Lengths of a step that are tried: more than enough for halving it to rounding errors of its angles."""
+
+HAND_OVER_GAIN = 1e-6
+"""Predicted gain, relative to the scale, below which a phase "newton" takes over."""
+
+CACHE_NUMBERS = 200_000
+"""Numbers that a cache holds: longer memories of steps take more time than the evaluations that they save."""
 
 
 class Trial(NamedTuple):
-    """Where a step leads: its angles, the point, the look and the slopes there, by how much f fell, and whether it is far."""
+    """Where a step leads: its angles, the point, the look and the slopes there, and by how much f fell."""
 
     angles: np.ndarray
     point: Point
     look: Look
     slopes: np.ndarray
     fall: float
-    far: bool
 
 
 class Descent(Phase):
@@ -65,7 +61,6 @@ class Descent(Phase):
 
     def __init__(self) -> None:
         self.begun = False
-        self.look: Look | None = None
         self.restarted = math.inf  # the value at the last restart
 
     def _begin(self, run: Run, curved: bool, quadratic: bool) -> None:
@@ -73,22 +68,28 @@ class Descent(Phase):
         self.n = run.shape.n
         self.pairs = run.point.pairs
         self.scale = run.objective.scale
-        size = len(self.pairs)
-        most = SOME if curved else min(max(CACHE // (2 * size), FEW), MANY)
         phases = run.options.phases
         following = phases[phases.index(self.name) + 1 :]
         self.before_newton = following[:1] == ("newton",) and run.objective.second is not None
         self.curved = curved
-        self.past = Memory(size, max(3, min(most, MOST_NUMBERS // (2 * size))))
+        # With curvatures ten steps are enough. Without them, twice as many as fit into a cache would be too slow.
+        size = len(self.pairs)
+        most = 10 if curved else min(max(CACHE_NUMBERS // (2 * size), 20), 60)
+        self.past = Memory(size, max(3, min(most, 5 * CACHE_NUMBERS // size)))
         quadratic = quadratic and isinstance(run.point, Square) and not self.before_newton
-        self.model = KroneckerModel(self.n) if quadratic and LEAST_ORDER <= self.n <= MOST_ORDER else None
+        self.model = KroneckerModel(self.n) if quadratic and MIN_ORDER <= self.n <= MAX_ORDER else None
         self.begun = True
 
     def advance(self, run: Run) -> float | Ending:
         """Make one step that lowers f."""
-        look = self._look_here(run)
-        if look is None:
+        look = run.look()
+        if look.slopes is None:
             return self._ending(Stop.LACKING, text="the objective has no slopes (Look.slopes)")
+        if not self.begun:
+            self._begin(run, look.curvatures is not None, look.gradient is not None)
+        self.g = look.slopes.take(self.pairs)
+        # Rounding error of f.
+        self.noise = 32 * EPS * max(self.scale, abs(look.value))
         outcome = self._by_model(run, look)
         if outcome is not None:
             return outcome
@@ -103,22 +104,9 @@ class Descent(Phase):
         # The prediction of the first direction counts: the second one has no memory of curvatures.
         return self._no_step(look, step.promised) if gain is None else gain
 
-    def _look_here(self, run: Run) -> Look | None:
-        """The look at the present point; None if it has no slopes."""
-        if self.look is None:
-            look = run.look()
-            if look.slopes is None:
-                return None
-            if not self.begun:
-                self._begin(run, look.curvatures is not None, look.gradient is not None)
-            self.look, self.g = look, look.slopes.take(self.pairs)
-        # Rounding error of f.
-        self.noise = 32 * EPS * max(self.scale, abs(self.look.value))
-        return self.look
-
     def _too_small(self, run: Run, look: Look, promised: float) -> float | Ending | None:
         """What to do if a step is predicted to gain next to nothing, or so little that Newton's method is to follow; or None."""
-        slow = self.before_newton and 0.5 * promised <= HAND_OVER * self.scale
+        slow = self.before_newton and 0.5 * promised <= HAND_OVER_GAIN * self.scale
         if slow and look.curvatures is None and run.progress.steps:
             return self._ending(Stop.SLOW)
         if 0.5 * promised <= run.tol * self.scale and not self._begins_anew(look):
@@ -138,7 +126,7 @@ class Descent(Phase):
         if self.model is None:
             return None
         size, expected = math.sqrt(float(self.g @ self.g)), 0.0
-        for _ in range(TRIALS):
+        for _ in range(MAX_TRIALS):
             assert isinstance(run.point, Square)
             step = self.model.propose(run.point.transposed, look, size)
             if step is None:
@@ -147,13 +135,13 @@ class Descent(Phase):
             if step.promised <= run.tol * self.scale:
                 return self._at_rest(run, look)
             trial = self._try(run, look, step.step.T.take(self.pairs), Move(step.promised, 1.0, step.step))
-            kept = trial.fall / step.promised
+            fall = trial.fall
             if step.promised <= 16 * self.noise:
                 # The decrease is below the rounding error of f, so the slopes decide.
-                flatter = float(trial.slopes @ trial.slopes) <= STEEP * size**2
-                kept = float(trial.fall >= -self.noise and flatter)
-            self.model.judge(step, kept)
-            if kept > SUFFICIENT:
+                flatter = float(trial.slopes @ trial.slopes) <= WOLFE * size**2
+                fall = step.promised if fall >= -self.noise and flatter else 0.0
+            self.model.radius = step.next_radius(self.model.radius, fall)
+            if fall > ARMIJO * step.promised:
                 return self._take(run, trial)
             if step.promised <= self.noise:
                 break
@@ -172,17 +160,16 @@ class Descent(Phase):
             self.model.learn(point.transposed - run.point.transposed, look, there)
         assert there.slopes is not None
         slopes = there.slopes.take(self.pairs)
-        return Trial(angles, point, there, slopes, look.value - there.value, move.far(length))
+        return Trial(angles, point, there, slopes, look.value - there.value)
 
     def _direction(self, run: Run, look: Look) -> tuple[np.ndarray, Move]:
         """The angles −H g of a step, and the step."""
         weights: np.ndarray | float | None = None
         if look.curvatures is not None:
-            size = np.abs(look.curvatures.take(self.pairs))
-            most = float(size.max())
-            weights = 1.0 / np.maximum(size, LEAST_CURVATURE * most if most > 0 else 1.0)
+            sizes = np.abs(look.curvatures.take(self.pairs))
+            weights = inverse_curvatures(sizes, float(sizes.max()))
         elif not len(self.past):
-            weights = FIRST / (run.point.largest(self.g) or 1.0)
+            weights = 0.2 / (run.point.largest(self.g) or 1.0)
         direction = self.past.solve(self.g, weights)
         step = run.point.aim(direction, self.g)
         if step.promised <= 0.0 and len(self.past):
@@ -193,7 +180,7 @@ class Descent(Phase):
     def _search(self, run: Run, look: Look, direction: np.ndarray, step: Move) -> float | None:
         """Line search: make a multiple of the step and return its gain; None if f does not decrease."""
         length, best = 1.0, None
-        for _ in range(TRIALS):
+        for _ in range(MAX_TRIALS):
             trial = self._try(run, look, length * direction, step, length)
             slope = float(trial.slopes @ direction)
             if self._decreases(trial, slope, step.promised, length):
@@ -201,7 +188,7 @@ class Descent(Phase):
                     break
                 best = trial
                 # Where f is still about as steep as at the start, the step was too short.
-                if slope > -STEEP * step.promised or length >= step.longest:
+                if slope > -WOLFE * step.promised or length >= step.longest:
                     break
                 length = min(length * _longer(slope, step.promised), step.longest)
             elif best is not None:
@@ -212,18 +199,14 @@ class Descent(Phase):
 
     def _decreases(self, trial: Trial, slope: float, promised: float, length: float) -> bool:
         """Whether f decreases by a share of what was predicted or, where that is below its rounding errors, the slope does."""
-        if trial.fall >= SUFFICIENT * length * promised:
+        if trial.fall >= ARMIJO * length * promised:
             return True
         unseen = length * promised <= 16 * self.noise and trial.fall >= -self.noise
-        return unseen and abs(slope) <= STEEP * promised
+        return unseen and abs(slope) <= WOLFE * promised
 
     def _take(self, run: Run, trial: Trial) -> float:
-        """Move to where a trial was; after a far one earlier steps tell nothing."""
-        if trial.far:
-            self.past.clear()
-        else:
-            self.past.add(trial.angles, trial.slopes - self.g)
-        self.look, self.g = trial.look, trial.slopes
+        """Move to where a trial was, and learn from the step."""
+        self.past.add(trial.angles, trial.slopes - self.g)
         run.go_to(trial.point, trial.look)
         return trial.fall
 
@@ -263,21 +246,24 @@ class Descent(Phase):
         return float(self.g @ self.g) / (float(np.vdot(look.gradient, look.gradient)) or 1.0)
 
     def _steep(self, look: Look) -> bool:
-        """Whether the slopes are a share of the gradient that a minimum of a smooth function does not have."""
-        return self._squared_share(look) > STEEP_AT_REST**2
+        """Whether the slopes are a share of the gradient that a minimum of a smooth function does not have: 1e-4."""
+        return self._squared_share(look) > 1e-8
 
     def _begins_anew(self, look: Look) -> bool:
-        """Whether there was a restart a few steps ago: they follow the largest curvatures, and say nothing of the others."""
-        restarted = 0 < len(self.past) < RESTARTED and self.restarted < math.inf
+        """Whether there was a restart a few steps ago: they follow the largest curvatures, and say nothing of the others.
+
+        By 10 steps in place of 20, 9 of 160 runs end too early.
+        """
+        restarted = 0 < len(self.past) < 20 and self.restarted < math.inf
         return restarted and self._steep(look) and float(self.g @ self.g) > self.noise**2
 
     def _has_kink(self, look: Look) -> bool:
         """Whether steep slopes are also large: those of a function that vanishes with its gradient are not."""
-        return self._steep(look) and float(self.g @ self.g) > (KINK * self.scale) ** 2
+        return self._steep(look) and float(self.g @ self.g) > (1e-6 * self.scale) ** 2
 
     def _restart(self, run: Run, look: Look) -> float | None:
-        """Forget all steps, and make one along the slopes; None if the last restart gained next to nothing."""
-        if self.restarted - look.value < HOPED * FIRST * math.sqrt(float(self.g @ self.g)):
+        """Forget all steps, and make one along the slopes; None if the last restart gained next to nothing for such slopes."""
+        if self.restarted - look.value < 2e-5 * math.sqrt(float(self.g @ self.g)):
             return None
         self.restarted = look.value
         self.past.clear()
@@ -288,7 +274,7 @@ class Descent(Phase):
     def _leave_maximum(self, run: Run, look: Look) -> float | None:
         """Leave a start without slopes along a random direction, if f bends downwards along it."""
         direction = np.random.default_rng(0).standard_normal(len(self.g))
-        direction *= PROBE / run.point.largest(direction)
+        direction *= 1e-3 / run.point.largest(direction)
         step = run.point.aim(direction, self.g)
         there = run.look_at(run.point.moved(step))
         if look.value - there.value <= 16 * self.noise:
@@ -304,19 +290,15 @@ class Descent(Phase):
         direction = np.zeros(len(self.pairs))
         direction[pair] = -1.0 if self.g[pair] > 0 else 1.0
         i, j = divmod(int(self.pairs[pair]), self.n)
-        skew, angle = np.zeros((self.n, self.n)), LARGEST_ANGLE
+        skew, angle = np.zeros((self.n, self.n)), MAX_ANGLE
         skew[i, j], skew[j, i] = -direction[pair], direction[pair]
-        for _ in range(TRIALS):
+        for _ in range(MAX_TRIALS):
             trial = self._try(run, look, angle * direction, Move(bend, 1.0, skew), angle)
             if trial.fall > 0.1 * bend * angle**2:
                 self.past.clear()
                 return self._take(run, trial)
             angle *= 0.5
         return None
-
-    def forget(self) -> None:
-        """Discard the look, so that the next one is at the recomputed state."""
-        self.look = None
 
     def memory(self) -> dict[str, np.ndarray]:
         """The remembered steps, and the model."""

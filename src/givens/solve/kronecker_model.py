@@ -24,7 +24,6 @@ inside the radius are made.
 
 from __future__ import annotations
 
-import math
 from collections import deque
 
 import numpy as np
@@ -32,26 +31,14 @@ import numpy as np
 from givens.numerics import flop_counts
 from givens.numerics.scaling import EPS
 from givens.objectives.base import Look
-from givens.solve.conjugate_gradients import Minimum, bounded_minimum
+from givens.solve.trust_region import FIRST_RADIUS, Minimum, Truncated, inverse_curvatures
 
-LEAST_ORDER = (
-    21  # a step on smaller matrices takes longer than the evaluations of f that it saves, if these are cheap
-)
-MOST_ORDER = 1000  # eigenvalues of larger matrices take longer than many evaluations of f
-KEPT = 4  # steps that H and R are fitted to
-ROUNDS = 2  # of least squares for H and R, after each step
-TRUSTED = 0.01  # relative error of the predicted change of the gradient below which steps are proposed
-FITTED = 1e-6  # relative error below which H and R are not fitted again
-PATIENCE = 25  # steps after which the model is dropped if the error is still above
-HOPELESS = 0.3
-UNEQUAL = 1e-8  # relative error of the trapezoidal rule above which f is not quadratic
-FIRST_RADIUS = 0.3  # radii are the largest angle of a step, in radians
-LEAST_CURVATURE = 0.01  # share of the median curvature of a pair to which smaller ones are raised
-LARGEST_GRADIENT = 1e150  # gradients above this are not used: their squares would overflow
-# No step that ends at the radius is proposed where the norm of the slopes is above this share of the largest norm so far.
-FAR = 0.05
-INEXACT = 0.1  # conjugate gradients stop at this share of the slopes, or at a smaller one
-POOR, GOOD = 0.25, 0.75  # ratios of the actual to the predicted decrease, for the radius
+MIN_ORDER, MAX_ORDER = 21, 1000
+"""A step on smaller matrices takes longer than the evaluations of f that it saves, if these are cheap; the eigenvalues of larger
+ones take longer than many evaluations."""
+
+KEPT_STEPS = 4
+"""The steps that H and R are fitted to."""
 
 
 class KroneckerModel:
@@ -80,16 +67,11 @@ class KroneckerModel:
     def clear(self) -> None:
         """Forget all steps."""
         self.H = self.R = np.eye(self.n)
-        self.past: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=KEPT)
+        self.past: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=KEPT_STEPS)
         self.steps = 0
         self.error = 1.0
         self.radius = FIRST_RADIUS
         self.steepest = 0.0
-
-    @property
-    def known(self) -> bool:
-        """Whether the last step was predicted well."""
-        return self.error <= TRUSTED
 
     def learn(self, move: np.ndarray, before: Look, after: Look) -> None:
         """Learn from the moves of the columns, as rows, and the looks at both ends."""
@@ -97,7 +79,8 @@ class KroneckerModel:
         assert after.gradient is not None
         S, Y = move.T, after.gradient - before.gradient
         long, changed = float(np.linalg.norm(S)), float(np.linalg.norm(Y))
-        if not self._is_quadratic(S, before, after) or not changed < LARGEST_GRADIENT:
+        # The squares of larger gradients would overflow.
+        if not self._is_quadratic(S, before, after) or not changed < 1e150:
             self._drop()
             return
         if long == 0.0 or changed == 0.0:
@@ -106,10 +89,10 @@ class KroneckerModel:
         self.past.append((S / long, Y / long))
         self.steps += 1
         self.error = float(np.linalg.norm(Y - self.H @ S @ self.R)) / changed
-        # Nor where the error is one of rounding: the gradients differ too little to learn from.
-        if self.error <= max(FITTED, 100 * EPS * float(np.linalg.norm(after.gradient)) / changed):
+        # Fit H and R again, unless they are exact, or the gradients differ by little more than rounding errors.
+        if self.error <= max(1e-6, 100 * EPS * float(np.linalg.norm(after.gradient)) / changed):
             return
-        if self.steps > PATIENCE and self.error > HOPELESS:
+        if self.steps > 25 and self.error > 0.3:
             self._drop()
         else:
             self._fit()
@@ -125,12 +108,12 @@ class KroneckerModel:
         slopes = float(np.vdot(before.gradient, S)), float(np.vdot(after.gradient, S))
         error = abs(after.value - before.value - 0.5 * sum(slopes))
         sizes = max(map(abs, slopes)), max(abs(after.value), abs(before.value))
-        return error <= UNEQUAL * sizes[0] + 64 * EPS * sizes[1]
+        return error <= 1e-8 * sizes[0] + 64 * EPS * sizes[1]
 
     def _fit(self) -> None:
         """Improve H for given R, and R for given H."""
-        flop_counts.count(ROUNDS * (60.0 + 12.0 * len(self.past)) * self.n**3)
-        for _ in range(ROUNDS):
+        flop_counts.count(2 * (60.0 + 12.0 * len(self.past)) * self.n**3)
+        for _ in range(2):
             self.H = _symmetric([(S @ self.R, Y) for S, Y in self.past])
             if len(self.past) > 1:
                 self.R = _symmetric([(S.T @ self.H, Y.T) for S, Y in self.past])
@@ -141,22 +124,16 @@ class KroneckerModel:
     def propose(self, Ut: np.ndarray, look: Look, slope: float) -> Minimum | None:
         """The best step from U, given the norm of the slopes there; None where too little is known."""
         self.steepest = max(self.steepest, slope)
-        if self.dropped or not self.known:
+        # The last step must have been predicted well.
+        if self.dropped or self.error > 0.01:
             return None
-        step = self.minimum(Ut, look, min(INEXACT, math.sqrt(slope / (self.steepest or 1.0))))
-        if not step.promised > 0.0 or (step.bounded and slope > FAR * self.steepest):
-            return None
-        return step
+        flatness = slope / (self.steepest or 1.0)
+        step = self.minimum(Ut, look, min(0.01, flatness))
+        # Far from a minimum, where f is steep, only steps that end inside the radius are made.
+        return step if step.promised > 0.0 and (not step.bounded or flatness <= 0.05) else None
 
-    def judge(self, step: Minimum, kept: float) -> None:
-        """Set the radius by `kept`, the ratio of the actual to the predicted decrease of f."""
-        if kept < POOR:
-            self.radius = POOR * float(np.abs(step.step).max())
-        elif kept > GOOD and step.bounded:
-            self.radius *= 2.0
-
-    def minimum(self, Ut: np.ndarray, look: Look, little: float) -> Minimum:
-        """The minimum of the model within the radius, by conjugate gradients until a share `little` of the slopes is left."""
+    def minimum(self, Ut: np.ndarray, look: Look, share: float) -> Minimum:
+        """The minimum of the model within the radius, but for a share of the squared slopes."""
         assert look.gradient is not None
         assert look.slopes is not None
         M = Ut @ look.gradient
@@ -168,17 +145,15 @@ class KroneckerModel:
         common = np.array_equal(R, np.eye(self.n))
         if common:
             H -= D
+        flop_counts.count(6.0 * self.n**3)
 
         def product(K: np.ndarray) -> np.ndarray:
+            flop_counts.count((2.0 if common else 6.0) * self.n**3)
             bent = H @ K if common else H @ K @ R - D @ K
             return bent - bent.T
 
-        least = LEAST_CURVATURE * float(np.median(curvatures)) or 1.0
-        found = bounded_minimum(
-            look.slopes, 1.0 / np.maximum(curvatures, least), product, self.radius, little**2
-        )
-        flop_counts.count(((2.0 if common else 6.0) * found.products + 6.0) * self.n**3)
-        return found
+        weights = inverse_curvatures(curvatures, float(np.median(curvatures)))
+        return Truncated(product, weights).minimum(look.slopes, self.radius, share)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays for a checkpoint."""
@@ -191,7 +166,7 @@ class KroneckerModel:
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore saved arrays, bit by bit."""
         numbers = arrays["kronecker_model"]
-        self.past = deque(zip(arrays["moves"].copy(), arrays["changes"].copy()), maxlen=KEPT)
+        self.past = deque(zip(arrays["moves"].copy(), arrays["changes"].copy()), maxlen=KEPT_STEPS)
         self.H, self.R = arrays["factors"].copy()
         self.dropped, self.steps = bool(numbers[0]), int(numbers[1])
         self.error, self.radius, self.steepest = (float(number) for number in numbers[2:])

@@ -5,7 +5,7 @@
         every k steps, repair U and compute the state anew, if rotations in place have added rounding errors
         let the observers see it: trace, checkpoint writer, callback
 
-A run ends where the rule says so (`stopping.rule`), where a phase has converged or the last one can lower f no further, where
+A run ends where the `rule` says so, where a phase has converged or the last one can lower f no further, where
 an observer asks for it, or where f is not finite; with a certificate, it continues if a search of all pairs finds a gain. A run
 that is to pause (`Run.stop_share`) has a larger `Run.tol` until then, and pauses where it would have converged by that. The
 matrix is held by `run.point`, and by nothing else; how far the run has come, by `run.progress`.
@@ -29,10 +29,9 @@ from givens.solve.observers import Caller, CheckpointWriter, Observer, fingerpri
 from givens.solve.point import Point
 from givens.solve.run import Run
 from givens.solve.state import Ending, Progress, RunOptions
-from givens.solve.stopping import rule, set_tol
 
-DRIFT = 5e-14
-"""‖UᵀU − I‖ above which the U of a result is repaired once more."""
+NOTHING = 1e-26
+"""Relative to the scale: a smaller gain of all pairs together is rounding."""
 
 
 class Loop:
@@ -185,9 +184,7 @@ class Loop:
         due = self.every and progress.steps % self.every == 0
         if due and (run.point.in_place or self.always_rebases):
             run.rebase()
-            phase = self.phases[progress.phase]
-            phase.forget()
-            if phase.looks:
+            if self.phases[progress.phase].looks:
                 run.look()
         endings = [observer(run, name) for observer in self.observers]
         if run.stop_share:
@@ -207,7 +204,7 @@ class Loop:
         assert ending is not None
         U = run.point.matrix
         drift = orthogonality(U)
-        if drift > DRIFT:
+        if drift > 5e-14:  # more than the rounding errors of U alone
             U = repair(U)
             drift = orthogonality(U)
         certificate = run.certificate if ending.stop.converged else None
@@ -239,3 +236,36 @@ class Loop:
             return self.run.gradient_norm(self.run.observed(slopes=True))
         except NotFinite:
             return math.nan
+
+
+def rule(run: Run) -> Ending | None:
+    """Why to stop now, or None; `Stop.converged` tells which reasons mean that the run has converged."""
+    progress, options, scale = run.progress, run.options, run.objective.scale
+    if run.pairs == 0:
+        return Ending(Stop.NOTHING_TO_ROTATE)
+    if progress.steps == 0 and run.value() == math.inf:
+        return Ending(Stop.INFINITE_START)
+    norm = progress.trace.gradient_norm[-1]
+    limit = options.gradient_tol
+    if limit is not None and norm <= limit * scale * run.unit and math.isfinite(norm):
+        return Ending(Stop.SMALL_GRADIENT, limit)
+    if len(progress.gains) >= options.schedule.patience and max(progress.gains) <= run.tol * scale:
+        return Ending(Stop.SMALL_SWEEPS, run.tol, len(progress.gains))
+    # With a larger gradient, the gains of all pairs are not next to nothing, and need not be summed.
+    if norm <= 1e-9 * scale * run.unit:
+        with flop_counts.uncounted():
+            gains = run.gains()
+        left = math.nan if gains is None else 0.5 * float(gains.sum())
+        if left <= max(run.tol**2, NOTHING) * scale:
+            return Ending(Stop.SMALL_REMAINDER, number=left / scale)
+    return Ending(Stop.MAX_ITER, options.max_iter) if progress.steps >= options.max_iter else None
+
+
+def set_tol(run: Run, coarse_gain: float) -> None:
+    """Set the gain, relative to the scale, that a step must exceed; where a run is to pause, a share of the gain so far."""
+    run.tol = run.options.tol**2
+    if run.stop_share:
+        values, unit = run.progress.trace.value, run.objective.factor * run.objective.scale
+        # Where powers of the data overflow, the gain is NaN, and `max` keeps `tol`.
+        gain = coarse_gain + (values[0] - values[-1]) / (unit or 1.0)
+        run.tol = max(run.tol, run.stop_share * gain)

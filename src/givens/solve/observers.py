@@ -14,8 +14,7 @@ from givens.objectives.base import Objective
 from givens.result import Snapshot, Stop
 from givens.solve import checkpoint as checkpoints
 from givens.solve.checkpoint import Checkpoint, Saved
-from givens.solve.phase import Phase
-from givens.solve.run import Run, times
+from givens.solve.run import Phase, Run, times
 from givens.solve.state import Callback, Ending, RunOptions
 
 SAME = 64 * EPS

@@ -17,8 +17,7 @@ and with X = [F V] and P = [0 I; −I 0], so that S = X P Xᵀ,
     Cay(S)  =  I + X C Xᵀ,    C = (I − P XᵀX/2)⁻¹ P,
 
 which takes products of n x 2m matrices only (Wen and Yin 2013). W moves by the same Cay(S), and so would the matrices D and R
-of earlier steps. They are left as they are, since that takes more time than the rest of a step, and for short steps saves no
-evaluation; after a step that moves a column by more than `FAR` they are forgotten.
+of earlier steps. They are left as they are: to move them would take more time than the rest of a step, and saves no evaluation.
 """
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ from givens.objectives.angle_derivatives import few_slopes, square_slopes
 from givens.objectives.base import Blocks, Rotations
 from givens.rotations import complete, repair, rotate_blocks
 
-LARGEST_ANGLE = 0.8  # the largest angle of a step, in radians
-LARGEST_MOVE = 1.5  # the largest angle by which a column of an n x m matrix moves
-FAR = 0.6  # the angle above which earlier steps of n x m matrices are forgotten
+MAX_ANGLE = 0.8
+"""The largest angle of a step, of two columns or of a column of an n x m matrix, in radians: Cayley's transform agrees with the
+exponential to second order only, and slopes further away could not be compared with those here."""
 
 
 class Move(NamedTuple):
@@ -52,18 +51,11 @@ class Move(NamedTuple):
         The factor by which the step may be lengthened.
     generator : array
         Of the rotation: for a square U the antisymmetric K, for n x m matrices X = [F V], of which S is made.
-    move : float
-        For n x m matrices, the largest angle by which a column moves.
     """
 
     promised: float
     longest: float
     generator: np.ndarray
-    move: float = 0.0
-
-    def far(self, length: float) -> bool:
-        """Whether a step of this length is so long that slopes before it cannot be compared with those after it."""
-        return length * self.move > FAR
 
 
 class Point(ABC):
@@ -168,9 +160,9 @@ class Square(Point):
         return _flat_indices(len(self.Ut), self.active)
 
     def aim(self, direction: np.ndarray, slopes: np.ndarray) -> Move:
-        """No angle is above `LARGEST_ANGLE`."""
+        """No angle is above `MAX_ANGLE`."""
         skew = np.zeros(self.Ut.shape)
-        promised, longest = _bounded()(direction, slopes, self.pairs, LARGEST_ANGLE, skew)
+        promised, longest = _bounded()(direction, slopes, self.pairs, MAX_ANGLE, skew)
         return Move(promised, longest, skew)
 
     def moved(self, step: Move, length: float = 1.0) -> Square:
@@ -214,22 +206,21 @@ class Stiefel(Point):
         return _stiefel_indices(self.Ut.shape[1], self.active)[0]
 
     def aim(self, direction: np.ndarray, slopes: np.ndarray) -> Move:
-        """No column moves by more than `LARGEST_MOVE`."""
+        """No column moves by more than `MAX_ANGLE`."""
         m, V = self.active, self.matrix
         _, inside = _stiefel_indices(len(V), m)
         D = direction[len(inside[0]) :].reshape(V.shape)
         D -= V @ (V.T @ D)  # H may have added multiples of the columns
         most = self.largest(direction)
-        shrink = min(1.0, LARGEST_MOVE / most) if most > 0.0 else 1.0
+        shrink = min(1.0, MAX_ANGLE / most) if most > 0.0 else 1.0
         direction *= -shrink
         M = np.zeros((m, m))
         M[inside] = direction[: len(inside[0])]
         X = np.empty((len(V), 2 * m))
         np.add(D, V @ (0.5 * (M.T - M)), out=X[:, :m])
         X[:, m:] = V
-        move = shrink * most
-        longest = LARGEST_MOVE / move if most > 0.0 else 1.0
-        return Move(-float(direction @ slopes), longest, X, move)
+        longest = MAX_ANGLE / (shrink * most) if most > 0.0 else 1.0
+        return Move(-float(direction @ slopes), longest, X)
 
     def moved(self, step: Move, length: float = 1.0) -> Stiefel:
         """By Cayley's transform of S, from products of n x 2m matrices, and a repair."""

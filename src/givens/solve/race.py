@@ -26,7 +26,7 @@ from givens.schedules import SCHEDULES, Schedule, as_schedule
 from givens.solve import PHASES, sentences
 from givens.solve.checkpoint import Checkpoint
 from givens.solve.loop import Loop
-from givens.solve.starts import best_of, one_by_one
+from givens.solve.outer_loops import best_of, one_by_one
 from givens.solve.state import RunOptions
 from givens.support.arguments import generator
 

@@ -1,8 +1,9 @@
-"""What phases work on: a point, the state of the objective there, and the look at it."""
+"""What phases work on, and what a phase is: a way to lower f from the present point, step by step."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from time import perf_counter
 from typing import Any
 
@@ -10,10 +11,10 @@ import numpy as np
 
 from givens.numerics import flop_counts
 from givens.objectives.base import Blocks, Look, NotFinite, Objective, PairSolutions, Rotations
-from givens.result import Certificate
+from givens.result import Certificate, Stop
 from givens.schedules import Shape
 from givens.solve.point import Point, Square, Stiefel
-from givens.solve.state import Progress, RunOptions
+from givens.solve.state import Ending, Progress, RunOptions
 
 
 class Run:
@@ -146,6 +147,43 @@ class Run:
     def release(self) -> None:
         """Free the state, which may be as large as the data, until it is needed again."""
         self._state = None
+
+
+class Phase(ABC):
+    """A way to lower f.
+
+    A phase that is entered is a new object: it knows nothing of the steps before. What it remembers from step to step is in its
+    `memory`, so that a resumed run takes the same steps.
+
+    Attributes
+    ----------
+    name : str
+    looks : bool
+        Whether each step begins with a look, whose flops it counts.
+    """
+
+    name: str
+    looks = True
+
+    @abstractmethod
+    def advance(self, run: Run) -> float | Ending:
+        """Make one step, and return by how much it lowered f; or say why the phase is over.
+
+        The run ends with the phase if that counts as converged, or if no other phase follows.
+        """
+
+    def memory(self) -> dict[str, np.ndarray]:
+        """The arrays of this phase that a checkpoint saves."""
+        return {}
+
+    def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:  # noqa: B027 (most phases remember nothing)
+        """Restore the `memory` of a checkpoint."""
+
+    def _ending(
+        self, stop: Stop, limit: float = math.nan, number: float = math.nan, text: str = ""
+    ) -> Ending:
+        """Why this phase is over."""
+        return Ending(stop, limit, number, self.name, text)
 
 
 def checked_look(look: Look, point: Point) -> Look:

@@ -15,8 +15,7 @@ import numpy as np
 
 from givens.objectives.base import Blocks, PairSolutions, chosen
 from givens.result import Stop
-from givens.solve.phase import Phase
-from givens.solve.run import Run
+from givens.solve.run import Phase, Run
 from givens.solve.state import Ending
 
 JUDGED = 4  # sweeps whose gains tell how many are still to come

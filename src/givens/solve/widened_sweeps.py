@@ -21,9 +21,8 @@ from givens.numerics import flop_counts
 from givens.objectives.base import Objective
 from givens.result import Stop
 from givens.rotations import repair
-from givens.solve.phase import Phase
 from givens.solve.point import Stiefel
-from givens.solve.run import Run
+from givens.solve.run import Phase, Run
 from givens.solve.state import Ending
 
 ROUNDING = (
@@ -67,17 +66,14 @@ class WidenedSweeps(Phase):
             run.look()
         return swept.gain
 
-    def forget(self) -> None:
-        """Discard the columns before the last sweep, which a checkpoint does not save."""
-        self.before = None
-
     def memory(self) -> dict[str, np.ndarray]:
-        """The last gain."""
-        return {"gain": np.array(self.gain)}
+        """The last gain, and the columns before the last sweep."""
+        arrays = {"gain": np.array(self.gain)}
+        return arrays if self.before is None else arrays | {"before": self.before}
 
     def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:
-        """Restore it."""
-        self.gain = float(arrays["gain"])
+        """Restore them."""
+        self.gain, self.before = float(arrays["gain"]), arrays.get("before")
 
 
 def widened_sweep(

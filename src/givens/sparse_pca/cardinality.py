@@ -28,7 +28,7 @@ from givens.numerics import flop_counts
 from givens.numerics.polar import polar
 from givens.result import Result
 from givens.rotations import orthogonality
-from givens.solve.starts import best_of
+from givens.solve.outer_loops import best_of
 from givens.sparse_pca.centred_data import CentredData, CovarianceData
 from givens.sparse_pca.exchanges import VALUE_GROWTH, exchanged, one_by_one, renewed
 from givens.sparse_pca.forms import (

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from givens.numerics import flop_counts
-from givens.solve.iterate import iterate
+from givens.solve.outer_loops import iterate
 from givens.sparse_pca.forms import (
     HEAVY,
     ImagedLoadings,

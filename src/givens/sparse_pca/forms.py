@@ -21,7 +21,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 from givens.numerics import flop_counts, gram
 from givens.numerics.centred_sparse import CentredSparse
 from givens.numerics.tiles import scores, turned
-from givens.solve.iterate import iterate
+from givens.solve.outer_loops import iterate
 
 HEAVY = 16  # loadings with more than 1/16 of all features are multiplied as an array
 DEPENDENT_SHARE = 1e-12  # of a score's square: where no more is left beside others, it is rounding

@@ -27,8 +27,8 @@ from givens.objectives.sparse_columns import ProductRows, SparseColumns
 from givens.result import Result
 from givens.rotations import orthogonality, repair
 from givens.solve.minimize import planned
+from givens.solve.outer_loops import best_of
 from givens.solve.race import lowest_run
-from givens.solve.starts import best_of
 from givens.sparse_pca.forms import (
     SampleForm,
     SparseRows,

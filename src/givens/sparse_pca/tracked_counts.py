@@ -18,7 +18,7 @@ from givens.numerics.scaling import EPS
 from givens.numerics.tiles import scores
 from givens.objectives.sparse_columns import ProductRows, SparseColumns
 from givens.result import Trace
-from givens.solve.iterate import iterate
+from givens.solve.outer_loops import iterate
 from givens.solve.point import Stiefel
 from givens.solve.run import checked_look
 from givens.solve.widened_sweeps import widened_sweep

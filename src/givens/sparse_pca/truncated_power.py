@@ -25,7 +25,7 @@ from scipy.optimize import linear_sum_assignment
 
 from givens.numerics import flop_counts
 from givens.result import Trace
-from givens.solve.iterate import iterate
+from givens.solve.outer_loops import iterate
 from givens.sparse_pca.forms import (
     SETTLED_GROWTH,
     ImagedLoadings,

@@ -21,7 +21,7 @@ from givens.result import PhaseSummary, Result
 from givens.rotations import random_orthogonal
 from givens.schedules import Schedule
 from givens.solve.minimize import minimize
-from givens.solve.starts import best_of
+from givens.solve.outer_loops import best_of
 from givens.support.arguments import counted, generator, one_of, tolerance, warn_caller, whole
 from givens.tensors.from_samples import MomentTensor
 

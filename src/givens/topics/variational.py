@@ -27,7 +27,7 @@ from scipy.special import digamma, gammaln, logsumexp, polygamma
 from givens.data.passes import Sums
 from givens.data.rows import Rows
 from givens.numerics import parallel
-from givens.solve.iterate import Iterated, iterate
+from givens.solve.outer_loops import Iterated, iterate
 from givens.topics.documents import Counts
 from givens.topics.word_moments import add_products, projected
 

@@ -7,8 +7,7 @@ import math
 import pytest
 
 from givens.numerics import parallel
-from givens.solve.iterate import iterate
-from givens.solve.starts import best_of, one_by_one
+from givens.solve.outer_loops import best_of, iterate, one_by_one
 
 
 def along(values):
