@@ -169,8 +169,8 @@ class Spoilt(Columns):
     """An objective that returns NaN from its k-th look at another U on, or for products of second derivatives."""
 
     def __init__(self, A, part, after=1):
+        self.part, self.after, self.looks = part, after, 0  # the constructor asks for `second`
         super().__init__(A, "varimax")
-        self.part, self.after, self.looks = part, after, 0
 
     def look(self, state, Q=None, slopes=True):
         look = super().look(state, Q, slopes)
