@@ -6,15 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from givens import SparsePCA, check_objective, metrics, minimize, rotations, sparse_pca_path
+from givens import SparsePCA, check_objective, minimize, rotations, sparse_pca_path
 from givens.objectives import Columns, Function, JointDiagonal, Kurtosis, Look, Objective, Orthomax, Scalar
 
 NAN = np.array([[1.0, 2.0], [np.nan, 4.0]])
-
-
-def run(f=lambda U: 0.0, **options):
-    options.setdefault("n", 3)
-    return minimize(f, **options)
+ONES = np.ones((2, 2))
 
 
 class Unsloped(Objective):
@@ -36,170 +32,118 @@ class Unsloped(Objective):
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "message"),
+    ("options", "message"),
     [
+        ({"start": np.ones((3, 4))}, r"start must be a square matrix, got shape \(3, 4\)"),
+        ({"start": 2 * np.eye(3)}, r"start must be orthogonal, but .* = 5.2"),
+        ({"start": np.eye(4)}, "start is of order 4"),
+        ({"start": np.eye(3)[0]}, r"got shape \(3,\); for a unit vector give start.reshape\(-1, 1\)"),
+        ({"n": 0}, "n must be a whole number of at least 1, got 0"),
+        ({"n": 2.5}, "got 2.5"),
+        ({"n": None}, "n, the order of U, is needed"),
+        ({"method": "spiral"}, "no method 'spiral'"),
+        ({"method": 3}, "no method 3"),
+        ({"method": ["cyclic", "random"]}, "at most one schedule"),
+        ({"method": []}, "at least one phase"),
+        ({"determinant": 0}, "determinant must be 1, -1, 'both' or None, got 0"),
+        ({"n_starts": 0}, "n_starts must be a whole number of at least 1, got 0"),
+        ({"n_starts": 1.5}, "n_starts must be"),
+        ({"n_starts": 2, "checkpoint": "x.npz"}, "a checkpoint holds one run, not 2"),
+        ({"threads": 0}, "threads must be"),
+        ({"threads": 1.5}, "threads must be"),
+        ({"tol": -1}, "tol must be"),
+        ({"tol": np.nan}, "tol must be"),
+        ({"tol": "small"}, "tol must be a number of at least 0, got 'small'"),
+        ({"max_iter": -1}, "max_iter must be"),
+        ({"max_iter": 2.5}, "max_iter must be"),
+        ({"max_iter": "many"}, "max_iter must be a whole number"),
+        ({"max_iter": np.nan}, "max_iter must be a whole number"),
+        ({"random_state": "seven"}, "random_state must be .*, got 'seven'"),
+        ({"random_state": -1}, "random_state must be .*, got -1"),
+        ({"callback": 3}, "callback must be a function of a Snapshot, got int"),
+        ({"checkpoint": 3}, "checkpoint must be a path or a Checkpoint, got int"),
         (
-            lambda: run(start=np.ones((3, 4))),
-            ValueError,
-            r"start must be a square matrix, got shape \(3, 4\)",
-        ),
-        (lambda: run(start=2 * np.eye(3)), ValueError, r"start must be orthogonal, but .* = 5.2"),
-        (lambda: run(start=np.eye(4)), ValueError, "start is of order 4"),
-        (lambda: run(n=0), ValueError, "n must be a whole number of at least 1, got 0"),
-        (lambda: run(n=-2), ValueError, "at least 1, got -2"),
-        (lambda: run(n=2.5), ValueError, "got 2.5"),
-        (lambda: run(n=None), ValueError, "n, the order of U, is needed"),
-        (lambda: run(f=3.0), TypeError, "objective must be an Objective or a function of U, got float"),
-        (
-            lambda: run(f=lambda U: np.nan),
-            ValueError,
-            "f must be finite, or inf where it is not defined, but it returned nan",
-        ),
-        (
-            lambda: run(f=lambda U: np.inf),
-            ValueError,
-            "f is infinite near the rotation where it is first evaluated; give a start",
-        ),
-        (
-            lambda: run(f=lambda U: np.inf, start=np.eye(3)),
-            ValueError,
-            "f is infinite near the start; give a start around which it is finite",
-        ),
-        (
-            lambda: run(f=lambda U: -np.inf),
-            ValueError,
-            "f must be finite, or inf where it is not defined, but it returned -inf",
-        ),
-        (
-            lambda: run(f=lambda U: np.float32(1)),
-            TypeError,
-            "f must compute in double precision, but it returned a number of type float32",
-        ),
-        (
-            lambda: run(start=np.eye(3)[0]),
-            ValueError,
-            r"start must be a matrix, got shape \(3,\); for a unit vector give start.reshape\(-1, 1\)",
-        ),
-        (
-            lambda: run(f=lambda U: U[0]),
-            TypeError,
-            r"must return one real number, but it returned an array of shape \(3,\); sum it",
-        ),
-        (lambda: run(f=lambda U: 1j), TypeError, "f must return one real number, but it returned complex"),
-        (lambda: run(f=lambda U: np.complex128(1)), TypeError, "but it returned complex"),
-        (lambda: run(f=lambda U: None), TypeError, "it returned NoneType"),
-        (lambda: run(f=lambda U: "1"), TypeError, "it returned str"),
-        (lambda: run(method="spiral"), ValueError, "no method 'spiral'"),
-        (lambda: run(method=3), ValueError, "no method 3"),
-        (lambda: minimize(Unsloped(), method="gradient"), ValueError, "needs slopes, which this objective"),
-        (lambda: run(determinant=0), ValueError, "determinant must be 1, -1, 'both' or None, got 0"),
-        (lambda: run(n_starts=0), ValueError, "n_starts must be a whole number of at least 1, got 0"),
-        (lambda: run(n_starts=1.5), ValueError, "n_starts must be"),
-        (lambda: run(n_starts=2, checkpoint="x.npz"), ValueError, "a checkpoint holds one run, not 2"),
-        (lambda: run(threads=0), ValueError, "threads must be"),
-        (lambda: run(threads=1.5), ValueError, "threads must be"),
-        (lambda: run(tol=-1), ValueError, "tol must be"),
-        (lambda: run(tol=np.nan), ValueError, "tol must be"),
-        (lambda: run(method=["cyclic", "random"]), ValueError, "at most one schedule"),
-        (lambda: run(method=[]), ValueError, "at least one phase"),
-        (lambda: run(max_iter=-1), ValueError, "max_iter must be"),
-        (lambda: run(max_iter=2.5), ValueError, "max_iter must be"),
-        (lambda: run(tol="small"), ValueError, "tol must be a number of at least 0, got 'small'"),
-        (lambda: run(max_iter="many"), ValueError, "max_iter must be a whole number"),
-        (lambda: run(max_iter=np.nan), ValueError, "max_iter must be a whole number"),
-        (lambda: run(random_state="seven"), ValueError, "random_state must be .*, got 'seven'"),
-        (lambda: run(random_state=-1), ValueError, "random_state must be .*, got -1"),
-        (lambda: run(callback=3), TypeError, "callback must be a function of a Snapshot, got int"),
-        (lambda: run(checkpoint=3), TypeError, "checkpoint must be a path or a Checkpoint, got int"),
-        (lambda: Function(3, 2), TypeError, "f must be a function of U, got int"),
-        (
-            lambda: check_objective(lambda U: 0.0),
-            TypeError,
-            r"an Objective, got function: wrap it in objectives.Function\(f, n\)",
-        ),
-        (lambda: check_objective(3), TypeError, "objective must be an Objective, got int"),
-        (
-            lambda: Columns(scipy.sparse.eye_array(3), "varimax"),
-            TypeError,
-            r"A must be dense, .* pass A.toarray\(\)",
-        ),
-        (lambda: JointDiagonal([np.eye(2), np.eye(3)]), ValueError, "a sequence of unequal parts"),
-        (
-            lambda: metrics.adjusted_variance(scipy.sparse.eye_array(3), np.eye(3)),
-            TypeError,
-            r"X must be dense, .* pass X.toarray\(\)",
-        ),
-        (lambda: rotations.random_orthogonal(3, "seed"), ValueError, "random_state must be"),
-        (lambda: sparse_pca_path(np.eye(3), 1, thresholds=[]), ValueError, "at least one threshold"),
-        (
-            lambda: SparsePCA(2, n_nonzero=1).fit(np.eye(3)).inverse_transform(np.ones((1, 3))),
-            ValueError,
-            r"a column for each of 2 components, got shape \(1, 3\)",
-        ),
-        (lambda: minimize(JointDiagonal(np.eye(3)), n=4), ValueError, "n = 4, but the objective"),
-        (lambda: Function(lambda U: 0.0, 3, degree=-1), ValueError, "degree must be"),
-        (
-            lambda: minimize(Function(lambda U: np.sum(U**3), 4, degree=2)),
-            ValueError,
-            "not a polynomial of degree 2",
-        ),
-        (
-            lambda: minimize(Function(lambda U: 0.0, 3, jac=lambda U: U[0])),
-            ValueError,
+            {"jac": lambda U: U[0]},
             r"jac must return a matrix of shape \(3, 3\), but it returned shape \(3,\)",
         ),
-        *(
-            (
-                lambda wrong=wrong: minimize(lambda U: 0.0, n=3, jac=lambda U: wrong),
-                TypeError,
-                f"jac must return a matrix of 3 x 3 real numbers, but it returned {kind}",
-            )
-            for wrong, kind in (
-                (None, "None"),
-                ("x", "str"),
-                ([[1.0, 2.0], [3.0]], "list"),
-                (1j * np.eye(3), "complex numbers"),
-            )
-        ),
-        (
-            lambda: minimize(Function(lambda U: 0.0, 3, jac=lambda U: np.nan * U)),
-            ValueError,
-            "jac must be finite",
-        ),
-        (
-            lambda: Columns(NAN, "varimax"),
-            ValueError,
-            r"A must be finite, but 1 entry is not, the first at \(1, 0\): nan",
-        ),
-        (lambda: Columns(np.full((2, 2), np.inf), "varimax"), ValueError, "4 entries are not"),
-        (lambda: Columns(np.ones(3), "varimax"), ValueError, r"A must be a matrix .* got shape \(3,\)"),
-        (lambda: Columns(np.ones((0, 3)), "varimax"), ValueError, "at least one row"),
-        (lambda: Columns(np.array([["a"]]), "varimax"), TypeError, "A must be numbers"),
-        (lambda: Columns(np.ones((2, 2)) * 1j, "varimax"), TypeError, "A must be real"),
-        (
-            lambda: Columns(np.ones((2, 2)), "oblimin"),
-            ValueError,
-            "no contrast 'oblimin'; it is one of 'quartimax'",
-        ),
-        (
-            lambda: Columns(np.ones((2, 2)), "varimax", active=3),
-            ValueError,
-            "active must be between 1 and .* 2, got 3",
-        ),
-        (lambda: Columns(np.ones((2, 2)), "varimax", active=0), ValueError, "active must be between"),
-        (lambda: Orthomax(np.nan), ValueError, "kappa must be finite"),
-        (lambda: Kurtosis(2), ValueError, "sign must be 1 or -1"),
-        (lambda: JointDiagonal(np.ones((2, 3))), ValueError, r"square, .* got shape \(2, 3\)"),
-        (
-            lambda: JointDiagonal(NAN),
-            ValueError,
-            r"matrices must be finite, but 1 entry is not, the first at \(0, 1, 0\)",
-        ),
-        (lambda: JointDiagonal(np.zeros((0, 2, 2))), ValueError, "matrices must be square"),
+        ({"jac": lambda U: np.nan * U}, "jac must be finite"),
+        ({"jac": lambda U: None}, "jac must return a matrix of 3 x 3 real numbers, but it returned None"),
+        ({"jac": lambda U: "x"}, "3 x 3 real numbers, but it returned str"),
+        ({"jac": lambda U: [[1.0, 2.0], [3.0]]}, "3 x 3 real numbers, but it returned list"),
+        ({"jac": lambda U: 1j * U}, "3 x 3 real numbers, but it returned complex numbers"),
     ],
 )
-def test_mistakes_are_explained(call, error, message):
-    with pytest.raises(error, match=message):
+def test_mistakes_in_arguments_of_minimize_are_explained(options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        minimize(lambda U: 0.0, **({"n": 3} | options))
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.nan, "f must be finite, or inf where it is not defined, but it returned nan"),
+        (-np.inf, "f must be finite, or inf where it is not defined, but it returned -inf"),
+        (np.inf, "f is infinite near the rotation where it is first evaluated; give a start"),
+        (np.float32(1), "f must compute in double precision, but it returned a number of type float32"),
+        (np.ones(3), r"must return one real number, but it returned an array of shape \(3,\); sum it"),
+        (1j, "f must return one real number, but it returned complex"),
+        (np.complex128(1), "but it returned complex"),
+        (None, "it returned NoneType"),
+        ("1", "it returned str"),
+    ],
+)
+def test_functions_that_return_no_number_are_refused(value, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        minimize(lambda U: value, n=3)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: minimize(3.0, n=3), "objective must be an Objective or a function of U, got float"),
+        (
+            lambda: minimize(lambda U: np.inf, np.eye(3)),
+            "f is infinite near the start; give a start around which",
+        ),
+        (lambda: minimize(Unsloped(), method="gradient"), "needs slopes, which this objective"),
+        (lambda: minimize(JointDiagonal(np.eye(3)), n=4), "n = 4, but the objective"),
+        (lambda: Function(3, 2), "f must be a function of U, got int"),
+        (lambda: Function(lambda U: 0.0, 3, degree=-1), "degree must be"),
+        (lambda: minimize(Function(lambda U: np.sum(U**3), 4, degree=2)), "not a polynomial of degree 2"),
+        (lambda: check_objective(lambda U: 0.0), r"got function: wrap it in objectives.Function\(f, n\)"),
+        (lambda: check_objective(3), "objective must be an Objective, got int"),
+        (lambda: Columns(scipy.sparse.eye_array(3), "varimax"), r"A must be dense, .* pass A.toarray\(\)"),
+        (
+            lambda: Columns(NAN, "varimax"),
+            r"A must be finite, but 1 entry is not, the first at \(1, 0\): nan",
+        ),
+        (lambda: Columns(np.full((2, 2), np.inf), "varimax"), "4 entries are not"),
+        (lambda: Columns(np.ones(3), "varimax"), r"A must be a matrix .* got shape \(3,\)"),
+        (lambda: Columns(np.ones((0, 3)), "varimax"), "at least one row"),
+        (lambda: Columns(np.array([["a"]]), "varimax"), "A must be numbers"),
+        (lambda: Columns(ONES * 1j, "varimax"), "A must be real"),
+        (lambda: Columns(ONES, "oblimin"), "no contrast 'oblimin'; it is one of 'quartimax'"),
+        (lambda: Columns(ONES, "varimax", active=3), "active must be between 1 and .* 2, got 3"),
+        (lambda: Columns(ONES, "varimax", active=0), "active must be between"),
+        (lambda: Orthomax(np.nan), "kappa must be finite"),
+        (lambda: Kurtosis(2), "sign must be 1 or -1"),
+        (lambda: JointDiagonal(np.ones((2, 3))), r"square, .* got shape \(2, 3\)"),
+        (
+            lambda: JointDiagonal(NAN),
+            r"matrices must be finite, but 1 entry is not, the first at \(0, 1, 0\)",
+        ),
+        (lambda: JointDiagonal(np.zeros((0, 2, 2))), "matrices must be square"),
+        (lambda: JointDiagonal([np.eye(2), np.eye(3)]), "a sequence of unequal parts"),
+        (lambda: rotations.random_orthogonal(3, "seed"), "random_state must be"),
+        (lambda: sparse_pca_path(np.eye(3), 1, thresholds=[]), "at least one threshold"),
+        (
+            lambda: SparsePCA(2, n_nonzero=1).fit(np.eye(3)).inverse_transform(np.ones((1, 3))),
+            r"a column for each of 2 components, got shape \(1, 3\)",
+        ),
+    ],
+)
+def test_mistakes_are_explained(call, message):
+    with pytest.raises((ValueError, TypeError), match=message):
         call()
 
 

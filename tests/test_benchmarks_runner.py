@@ -7,24 +7,20 @@ import importlib
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
 from benchmarks import _runner
-from benchmarks.__main__ import main
-from benchmarks._chart import chart
-from benchmarks._markdown import STALE, front, page, table, verdicts
+from benchmarks._markdown import STALE, front, verdicts
 from benchmarks._measure import peak, race
-from benchmarks._report import Report, find_data, show
-from benchmarks._runner import Suite, plain, replace, write
+from benchmarks._report import Report
+from benchmarks._runner import Suite
 
 MACHINE = {"processor": "none", "cores": 2, "memory_gb": 1.0, "system": "none"}
 MACHINE |= {figure: {"1": 1.0, "2": 2.0} for figure in ("gflops", "read_gbs", "copy_gbs")}
@@ -159,13 +155,6 @@ def test_an_interrupt_keeps_what_is_done(suite):
     assert "How fast nothing is" in (suite.results / "table.md").read_text()
 
 
-def test_only_names_that_exist(suite):
-    add(suite, "good", GOOD)
-    with pytest.raises(ValueError, match=r"no such benchmark: nothing; there are good"):
-        suite.run(only=["good", "nothing"])
-    assert not suite.results.exists()
-
-
 def test_what_is_measured_is_published_and_the_rest_is_listed(suite, tmp_path):
     add(suite, "good", GOOD)
     docs = tmp_path / "docs"
@@ -186,20 +175,6 @@ def test_what_is_measured_is_published_and_the_rest_is_listed(suite, tmp_path):
         suite.publish(docs)
 
 
-def test_figures_of_another_checkout_stay_where_a_benchmark_was_not_measured_here(suite, tmp_path):
-    add(suite, "good", GOOD)
-    suite.run()
-    docs = tmp_path / "docs"
-    suite.publish(docs)
-    shutil.rmtree(suite.results)
-    add(suite, "later", GOOD.replace("0.5", "0.25"))
-    suite.run(only=["later"])
-    suite.publish(docs)
-    assert [result["name"] for result in json.loads((docs / "claims.json").read_text())] == ["good", "later"]
-    for name, seconds in (("good", "0.5"), ("later", "0.25")):
-        assert f"| {seconds} |" in (docs / "benchmarks" / f"{name}.md").read_text()
-
-
 def test_what_other_code_measured_is_published_with_a_mark_and_old_pages_go(suite, tmp_path):
     add(suite, "good", GOOD)
     suite.run()
@@ -212,49 +187,6 @@ def test_what_other_code_measured_is_published_with_a_mark_and_old_pages_go(suit
     assert "with earlier code" in (docs / "benchmarks.md").read_text()
     assert "Measured with other code" in (docs / "benchmarks" / "good.md").read_text()
     assert not (docs / "benchmarks" / "gone.md").exists()
-
-
-def test_the_chart_has_a_bar_for_every_ratio_with_the_figure_beside_it():
-    rows = [
-        {"task": "a <task>", "rival": "rival & son", "times": 12.34, "wanted": 5.0},
-        {"task": "another", "rival": "other", "times": 0.5, "wanted": None},
-    ]
-    picture = ElementTree.fromstring(chart(rows))
-    texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
-    assert {"a <task>", "12.3 × rival & son", "another", "0.5 × other"} <= set(texts)
-    bars = [e for e in picture.iter("{http://www.w3.org/2000/svg}rect") if e.get("rx")]
-    assert len(bars) == 2
-    # The slower one lies left of 1, the faster one right of it.
-    assert float(bars[1].get("x")) + float(bars[1].get("width")) == pytest.approx(
-        float(bars[0].get("x")), abs=0.2
-    )
-    assert ElementTree.fromstring(chart([])) is not None
-
-
-def test_a_figure_has_a_point_for_every_measurement_and_is_published(suite, tmp_path):
-    add(
-        suite,
-        "curved",
-        "def run(report):\n"
-        "    points = [(10, 1.0), (1000, 0.1)]\n"
-        "    report.figure('falls', 'How <it> falls', 'n', 'error', {'one': points, 'two': [(10, 2), (100, 1)]}, slope=-0.5)\n",
-    )
-    suite.run()
-    docs = tmp_path / "docs"
-    docs.mkdir()
-    suite.publish(docs)
-    assert "![How <it> falls](falls.svg)" in (docs / "benchmarks" / "curved.md").read_text()
-    picture = ElementTree.parse(docs / "benchmarks" / "falls.svg").getroot()
-    name = "{http://www.w3.org/2000/svg}"
-    assert {"How <it> falls", "n", "error", "one", "two", "10", "0.1"} <= {
-        e.text for e in picture.iter(name + "text")
-    }
-    places = [(float(e.get("cx")), float(e.get("cy"))) for e in picture.iter(name + "circle")]
-    assert len(places) == 4
-    # The curve of slope -1/2 lies on its dashed line, and a smaller error lies lower.
-    dashed = [e.get("d") for e in picture.iter(name + "path") if e.get("stroke-dasharray")]
-    assert dashed[0].endswith(f"L{places[1][0]:.1f} {places[1][1]:.1f}")
-    assert places[1][1] > places[0][1]
 
 
 def test_data_that_arrives_later_is_measured(suite, monkeypatch, tmp_path):
@@ -271,17 +203,6 @@ def test_data_that_arrives_later_is_measured(suite, monkeypatch, tmp_path):
     suite.run()
     assert suite.result("real")["rows"] == [{"found": True}]
     assert suite.status("real") == "done"
-
-
-def test_data_is_found_by_name_or_beginning(monkeypatch, tmp_path):
-    monkeypatch.setenv("GIVENS_DATA", str(tmp_path))
-    (tmp_path / "one_2x2.npz").touch()
-    (tmp_path / "two_a.npz").touch()
-    (tmp_path / "two_b.npz").touch()
-    assert find_data("one") == tmp_path / "one_2x2.npz"
-    assert find_data("two_b.npz") == tmp_path / "two_b.npz"
-    assert find_data("two") is None
-    assert find_data("three") is None
 
 
 def test_race_takes_turns_and_keeps_values():
@@ -306,83 +227,6 @@ def test_peak_sees_what_the_call_holds_and_not_what_the_parent_does():
     assert ballast.nbytes > measured.before
     with pytest.raises(ValueError, match="top of a module"):
         peak(lambda: None)
-
-
-@pytest.mark.parametrize(
-    ("figure", "text"),
-    [
-        (True, "yes"),
-        (12345, "12,345"),
-        (0.5, "0.5"),
-        (1234.567, "1,235"),
-        (54321.9, "54,322"),
-        (1e-9, "1e-09"),
-        (2.5e7, "2.5e+07"),
-        (np.float64(0.25), "0.25"),
-        (None, ""),
-        ("words", "words"),
-        (0.0, "0"),
-    ],
-)
-def test_figures_are_shown_as_people_read_them(figure, text):
-    assert show(figure) == text
-
-
-def test_tables_of_different_rows_stand_apart():
-    rows = [{"a": 1}, {"a": 2}, {"b": "x|y"}]
-    result = {"name": "n", "title": "T", "error": None, "date": "2000-01-01", "seconds": 1.0, **CONTEXT}
-    text = page([result | {"rows": rows, "claims": [], "notes": []}], stale={"n"})
-    assert "| a |\n|---:|\n| 1 |\n| 2 |\n" in text
-    assert "| b |\n|---|\n| x\\|y |\n" in text
-    assert "Measured with other code" in text
-    assert table([{"a_b": None}, {"a_b": 2.0}]) == ["| a b |", "|---:|", "|  |", "| 2 |", ""]
-    assert "Nothing is measured yet" in page([])
-
-
-def test_json_holds_numpy_and_what_is_not_finite(tmp_path):
-    figures = {"x": np.float32(0.5), "y": [np.int64(3), float("nan")], "z": np.arange(2), "b": np.bool_(True)}
-    write(tmp_path / "new" / "a.json", figures)
-    assert json.loads((tmp_path / "new" / "a.json").read_text()) == {
-        "x": 0.5,
-        "y": [3, "nan"],
-        "z": [0, 1],
-        "b": True,
-    }
-    assert plain((1, "a")) == [1, "a"]
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "a.json"
-    write(path, {"old": 1})
-    with pytest.raises(TypeError):
-        write(path, {"new": object()})
-
-    def full(self, *arguments, **options):
-        raise OSError("no space left")
-
-    monkeypatch.setattr(Path, "write_text", full)
-    with pytest.raises(OSError, match="no space"):
-        replace(path, "new")
-    assert json.loads(path.read_text()) == {"old": 1}
-
-
-def test_command_line_lists_and_refuses(capsys):
-    assert main(["--list"]) == 0
-    names = capsys.readouterr().out.split("\n")
-    assert main(["--only", "no_such_thing"]) == 2
-    assert "no such benchmark: no_such_thing" in capsys.readouterr().err
-    assert not any(name.startswith("_") for name in names)
-
-
-def test_the_real_machine_is_described():
-    from benchmarks._machine import measure, versions
-
-    machine = measure(order=50, megabytes=1, repeat=1)
-    assert machine["cores"] >= 1
-    assert set(machine["gflops"]) <= {"1", "2"}
-    assert all(speed >= 0 for speed in machine["read_gbs"].values())
-    assert versions()["numpy"] == np.__version__
-    assert set(MACHINE) <= set(machine)
 
 
 @pytest.mark.parametrize("path", sorted(_runner.ROOT.glob("benchmarks/*.py")), ids=lambda path: path.stem)

@@ -10,17 +10,12 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from benchmarks.ablation import lines, page
 from benchmarks.ablation.__main__ import collected, reached
 from benchmarks.ablation.mechanism import Mechanism
-from benchmarks.compare import paired, switch, table, values
-from benchmarks.compare.__main__ import chosen
+from benchmarks.compare import paired, switch, values
 from benchmarks.compare.adapter import Library, NewMeaning, Vocabulary
-from benchmarks.compare.measure import Measured, turns
+from benchmarks.compare.measure import turns
 from benchmarks.compare.rows import COLD, ROWS, USERS, by_name
-
-MEASURED = Measured("a", "signals", [1.0, 2.0], [2.0, 4.0], 1.0, 1.25, 2**20, 2**21)
-FASTER = Measured("b", "biologist", [2.0, 2.0], [1.0, 1.0], 3.0, 3.0)
 
 
 def test_rows_have_names_of_their_own_and_known_users():
@@ -54,11 +49,6 @@ def test_a_row_answers_with_a_number():
     assert 0 < value < np.linalg.norm(loadings - target)
 
 
-def test_patterns_and_parts_choose_rows():
-    names = [row.name for row in chosen("SOBI*|order 20, 80 times")]
-    assert [name.split()[0] for name in names] == ["SOBI", "decompose"]
-
-
 @pytest.fixture
 def renamed(monkeypatch):
     """A package in which an estimator, an argument and an attribute have new names, and an argument is gone."""
@@ -89,11 +79,6 @@ def test_the_adapter_translates_what_the_tree_does_not_know(renamed):
         _ = renamed.Older
 
 
-def test_the_adapter_leaves_what_the_tree_knows():
-    changed = Vocabulary(names={"SparsePCA": "nowhere"}, arguments={"SparsePCA": {"threshold": "share"}})
-    assert Library(changed=changed).SparsePCA(2, threshold=0.1).threshold == 0.1
-
-
 @pytest.mark.parametrize(("beside", "expected"), [("threshold", 0.25), ("share", 0.5)])
 def test_the_adapter_knows_a_new_meaning_by_another_argument(beside, expected):
     changed = Vocabulary(arguments={"SparsePCA": {"tol": NewMeaning(beside, lambda value: value**2)}})
@@ -115,15 +100,6 @@ def test_sides_take_turns():
     assert [side for order in turns(4) for side in order] == ["old", "new", "new", "old"] * 2
 
 
-def test_the_worst_ratio_stands_first():
-    text = table.markdown([FASTER, MEASURED])
-    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    assert [row[0] for row in rows] == ["| row", "| a", "| b"]
-    assert rows[1][2:] == ["1.5", "3", "0.50 (0.50 to 0.50)", "1", "1.25", "+20 %", "1", "2 |"]
-    assert "- all: geometric mean 1.00 of 2 rows" in text
-    assert "- least ratio: 0.50 (a)" in text
-
-
 def test_values_are_best_at_the_truth():
     rng = np.random.default_rng(0)
     mixing = rng.standard_normal((4, 4))
@@ -137,43 +113,6 @@ def test_values_are_best_at_the_truth():
     assert abs(values.unexplained(X, axes)) < 1e-12 < values.unexplained(X, axes[:3])
     S = np.cov(X.T)
     np.testing.assert_allclose(values.unexplained_covariance(S, V[:2]), values.unexplained(X, V[:2]))
-
-
-SOURCE = '''"""A docstring
-of two lines."""
-
-LIMIT = 3  # counted
-
-# not counted
-
-
-class Run:
-    """What runs."""
-
-    @property
-    def leap(self):
-        """One line."""
-        # why so
-        return LIMIT
-
-    def other(self):
-        return 0
-'''
-
-
-@pytest.mark.parametrize(
-    ("places", "count"),
-    [
-        (["a.py"], 7),
-        (["a.py:Run.leap"], 3),
-        (["a.py:Run", "a.py:Run.leap", "a.py:LIMIT"], 7),
-    ],
-)
-def test_lines_are_those_of_code(tmp_path, places, count):
-    (tmp_path / "a.py").write_text(SOURCE)
-    assert lines.of(places, tmp_path) == count
-    with pytest.raises(ValueError, match="no 'step'"):
-        lines.of(["a.py:Run.step"], tmp_path)
 
 
 @pytest.fixture
@@ -205,14 +144,3 @@ def test_every_mechanism_names_rows_and_a_verdict():
     for mechanism in collected().values():
         assert reached(mechanism)
         assert mechanism.verdict.startswith(("kept: ", "deleted: ")), mechanism.name
-
-
-def test_the_page_of_ablations(sample):
-    results = {
-        "s:large tau": {"a": MEASURED.as_json(), "b": FASTER.as_json(), "lines": 7, "cold": FASTER.as_json()}
-    }
-    text = page.markdown({"s:large tau": sample}, results)
-    line = next(line for line in text.splitlines() if line.startswith("| large tau | 7"))
-    assert "| 1.00 (0.50 to 2.00) |" in line
-    assert "| -20 % (a) | 2.0 → 1.0 | kept: why not. |" in line
-    assert "| large tau | b | 2 | 1 | 2.00 (2.00 to 2.00) | 3 | 3 |" in text

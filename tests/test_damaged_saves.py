@@ -103,15 +103,6 @@ def test_changed_numbers_are_refused(tmp_path, save, remove_digest):
             load()
 
 
-def test_a_finished_run_with_another_trace_is_refused(tmp_path):
-    path, problem = tmp_path / "saved", Columns(np.random.default_rng(0).standard_normal((20, 5)), "varimax")
-    assert minimize(problem, checkpoint=path).converged
-    header, arrays = saved(path)
-    resave(path, header, arrays | {"trace_value": 3 * arrays["trace_value"]})
-    with pytest.raises(ValueError, match="saved' is damaged, or was not saved by this version of givens"):
-        minimize(problem, checkpoint=path)
-
-
 def test_a_stream_is_no_checkpoint(tmp_path):
     stream(tmp_path / "saved")
     with pytest.raises(ValueError, match=f"has the format stream 4, not {checkpoints.FORMAT}"):

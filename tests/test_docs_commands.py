@@ -110,13 +110,6 @@ def test_set_up_commands_name_what_exists():
                 assert set(named.split(",")) <= set(extras), f"{relative(page)}: {command}"
 
 
-def test_the_front_door_is_documented():
-    """The commands that a new user needs stand in the documentation, where the test above runs them."""
-    shown = [command for page in PAGES for command in commands(page.read_text(encoding="utf-8"))]
-    for wanted in ("sparse-pca", "mixture", "tensor", "rotate", "demo"):
-        assert any(command.startswith(f"givens {wanted}") for command in shown), wanted
-
-
 def test_the_runner_of_commands_sees_failures(tmp_path):
     page = "```sh\n$ echo one \\\n  two > out.txt  # a comment\n# nothing\n\ntest -f out.txt\n```\n```python\nraise\n```\n"
     found = commands(page)

@@ -17,8 +17,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pytest
-
 import givens
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -166,49 +164,3 @@ def test_estimators_describe_their_parameters():
     assert len(estimators) > 8
     silent = [name for name, value in estimators.items() if not entries(inspect.getdoc(value) or "")]
     assert [name for name in silent if inspect.signature(estimators[name]).parameters] == []
-
-
-def example(n, penalty="l1", missing=None, tol=1e-6, *rows, **options):
-    """Do nothing.
-
-    Parameters
-    ----------
-    n : int
-        How many.
-    penalty : {"l1", "l0"}, default="l1"
-    missing : "em", optional
-    tol : float, default=1e-6
-    *rows
-    **options
-
-    Returns
-    -------
-    None
-    """
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('    missing : "em", optional\n', ""),
-        ("    n : int\n", "    n : int\n    m : int\n"),
-        ("    n : int\n        How many.\n", "    n, penalty : int\n"),
-        ("    *rows\n    **options\n", "    **options\n    *rows\n"),
-        ("    n : int\n", "    n : int, optional\n"),
-        ("    n : int\n", "    n : int, default=3\n"),
-        (', default="l1"', ""),
-        ('{"l1", "l0"}', '{"l0", "l1"}'),
-        ('missing : "em"', 'missing : {"em"}'),
-        ('"em", optional', '"em"'),
-        ("default=1e-6", "default=1e-5"),
-        ("float, default=1e-6", "float, optional"),
-        ("default=1e-6", "default=0.000001 or less"),
-    ],
-)
-def test_a_wrong_section_is_seen(old, new):
-    def wrong(n, penalty="l1", missing=None, tol=1e-6, *rows, **options): ...
-
-    wrong.__doc__ = example.__doc__.replace(old, new)
-    assert wrong.__doc__ != example.__doc__
-    assert complaints(example) == []
-    assert len(complaints(wrong)) == 1

@@ -55,10 +55,6 @@ def test_a_sweep_of_pairs_visits_each_once(shape, kind):
         assert len(dealt) == shape.pairs
 
 
-def test_cyclic_goes_row_by_row():
-    assert [b for blocks in deal(Cyclic(), Shape(4, 4)) for b in blocks] == list(combinations(range(4), 2))
-
-
 def test_random_draws_uniformly_with_replacement():
     shape = Shape(5, 5)
     drawn = [b for seed in range(400) for blocks in deal(Random(), shape, seed=seed) for b in blocks]
@@ -76,19 +72,6 @@ def test_without_replacement_starts_afresh_only_after_a_gain():
     busy = [b for blocks in deal(WithoutReplacement(), shape, gain=1.0) for b in blocks]
     assert len(busy) == shape.pairs
     assert len(set(busy)) < shape.pairs
-
-
-def test_tournament_rounds_are_as_few_as_can_be():
-    assert len(deal(Tournament(), Shape(8, 8))) == 7
-    assert len(deal(Tournament(), Shape(7, 7))) == 7
-    assert all(len(blocks) == 4 for blocks in deal(Tournament(), Shape(8, 8)))
-
-
-def test_by_gradient_takes_the_largest_first():
-    slopes = np.zeros((5, 5))
-    slopes[1, 3], slopes[0, 1], slopes[0, 4], slopes[2, 4] = -9, 8, 5, 4
-    first = deal(ByGradient(), Shape(5, 5), gain=1.0, slopes=slopes)[0]
-    assert first == [(0, 4), (1, 3)] or first == [(1, 3), (0, 4)]
 
 
 @given(st.integers(3, 9), st.integers(0, 1000))

@@ -20,135 +20,91 @@ from __future__ import annotations
 
 import argparse
 import collections
+import faulthandler
 import json
 import os
 import random
-import selectors
+import resource
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
-from tests.fuzz.child import KINDS
+from tests.fuzz import KINDS, run
 
-BATCH = 150
-# The HDF5 library reads damaged files beyond their end now and then, or for ever. That is counted, but is not ours to mend.
-OUTSIDE = {"crash inside h5py", "hang inside h5py"}
+BATCH = 150  # attacks of one process
 PATIENCE = 120.0  # seconds for one attack, compiling included
+MEMORY = 6 << 30
+FILE = 1 << 30
+# The HDF5 library reads damaged files beyond their end now and then, or for ever. That is counted, but is not ours to mend.
+OUTSIDE = "inside h5py"
 
 
-class Batch:
-    """A child process and what it has reported."""
-
-    def __init__(self, kind: str, first: int, count: int) -> None:
-        command = [sys.executable, "-m", "tests.fuzz.child", kind, str(first), str(count)]
-        # Results must not depend on threads, and a crash is easier to read with one of BLAS.
-        variables = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "500", "TERM": "dumb"}
-        self.process = subprocess.Popen(
-            command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-        )
-        self.err = b""
-        self._left = b""
-
-    def lines(self, deadline: float):
-        """Yield reports as they come; ends when the process does, or stays silent for too long, or time is up."""
-        selector = selectors.DefaultSelector()
-        for stream in (self.process.stdout, self.process.stderr):
-            os.set_blocking(stream.fileno(), False)
-            selector.register(stream, selectors.EVENT_READ)
-        heard = time.monotonic()
-        while selector.get_map():
-            now = time.monotonic()
-            if now - heard > PATIENCE:
-                yield {"hang": True}
-                return
-            if now > deadline:
-                yield {"over": True}
-                return
-            for key, _ in selector.select(timeout=1.0):
-                data = key.fileobj.read()
-                if not data:
-                    selector.unregister(key.fileobj)
-                elif key.fileobj is self.process.stderr:
-                    self.err = (self.err + data)[-20_000:]
-                else:
-                    heard = time.monotonic()
-                    *whole, self._left = (self._left + data).split(b"\n")
-                    yield from map(json.loads, whole)
-        self.process.wait()
-
-    def stop(self) -> None:
-        """Ask for the stacks of all threads, then kill it and everything it started."""
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGUSR1)
-            time.sleep(0.5)
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        self.err += self.process.stderr.read() or b""
+def limit() -> None:
+    """Allow this process so much memory, files as on a small disk, and no core files."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (FILE, FILE))
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 
-class Tally:
-    """Counts of what was run and found."""
-
-    def __init__(self) -> None:
-        self.done: collections.Counter[str] = collections.Counter()
-        self.found: collections.Counter[str] = collections.Counter()
-
-    def failure(self, kind: str, seed: int, report: dict[str, str]) -> None:
-        self.found[report["found"]] += 1
-        print(f"\n== {report['found']}: {report.get('case', '')}\n{report.get('detail', '').rstrip()}")
-        print(f"   again: python -m tests.fuzz --repeat {kind}:{seed}", flush=True)
-
-    def summary(self, minutes: float) -> str:
-        counts = ", ".join(f"{number:,} {kind}" for kind, number in self.done.items())
-        found = ", ".join(f"{number} {kind}" for kind, number in self.found.items()) or "nothing"
-        return f"{minutes:.1f} minutes: {counts}; found: {found}"
+def run_batch(kind: str, first: int, last: int) -> None:
+    """Attack in this process, and report each attack as a line of JSON; a hang ends it with the stacks of all threads."""
+    faulthandler.enable()
+    limit()
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever else prints
+    for seed in range(first, last):
+        faulthandler.dump_traceback_later(PATIENCE, exit=True)
+        print(json.dumps({"begin": seed}), file=out, flush=True)
+        print(json.dumps({"end": seed, **run(kind, seed)}), file=out, flush=True)
 
 
-def run_batch(kind: str, first: int, count: int, tally: Tally, deadline: float) -> None:
-    """Run attacks first, ..., first + count − 1, starting anew behind each that takes its process with it."""
-    last = first + count
+def attack(kind: str, first: int, last: int, deadline: float, done: collections.Counter[str]) -> list[str]:
+    """Run attacks first, ..., last − 1 in processes of their own, and return the kinds of findings."""
+    found = []
+    # A crash is easier to read with one thread of BLAS.
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "COLUMNS": "500", "TERM": "dumb"}
     while first < last and time.monotonic() < deadline:
-        batch, current, ended = Batch(kind, first, last - first), first, False
-        for report in batch.lines(deadline):
-            if "hang" in report:
-                batch.stop()
-                tally.failure(kind, current, post_mortem(batch, "hang"))
-                break
-            if "over" in report:
-                batch.stop()
-                return
-            current = report.get("begin", current)
-            if "end" in report:
-                tally.done[kind] += 1
-                ended = report["end"] == last - 1
-                if "found" in report:
-                    tally.failure(kind, report["end"], report)
-        else:
-            if not ended:
-                tally.failure(kind, current, post_mortem(batch, "crash"))
-        first = last if ended else current + 1
+        command = [sys.executable, "-m", "tests.fuzz", "--batch", f"{kind}:{first}:{last}"]
+        current, ended = first, first - 1
+        with tempfile.TemporaryFile("w+", errors="replace") as err:
+            child = subprocess.Popen(
+                command, env=environment, stdout=subprocess.PIPE, stderr=err, start_new_session=True
+            )
+            for line in child.stdout:
+                report = json.loads(line)
+                current = report.get("begin", current)
+                if "end" in report:
+                    ended = report["end"]
+                    done[kind] += 1
+                    found += tell(kind, ended, report) if "found" in report else []
+                if time.monotonic() > deadline:
+                    os.killpg(child.pid, signal.SIGKILL)
+                    child.wait()
+                    return found
+            child.wait()
+            err.seek(0)
+            if ended < current:
+                found += tell(kind, current, post_mortem(err.read(), child.returncode))
+        first = current + 1
+    return found
 
 
-def post_mortem(batch: Batch, what: str) -> dict[str, str]:
+def tell(kind: str, seed: int, report: dict[str, str]) -> list[str]:
+    print(f"\n== {report['found']}: {report.get('case', '')}\n{report['detail'].rstrip()}")
+    print(f"   again: python -m tests.fuzz --repeat {kind}:{seed}", flush=True)
+    return [report["found"]]
+
+
+def post_mortem(err: str, code: int) -> dict[str, str]:
     """What is known of a process that died or hung: the stacks that faulthandler has written."""
-    text = batch.err.decode(errors="replace")
-    begins = max(text.rfind("Fatal Python error"), text.rfind("Current thread"))
-    stack = text[begins:][:3000] if begins >= 0 else text[-3000:]
+    what = "hang" if "Timeout (" in err else "crash"
+    stack = err[max(err.rfind("Fatal Python error"), err.rfind("Timeout ("), 0) :][:3000]
     innermost = next((line for line in stack.splitlines() if line.lstrip().startswith("File ")), "")
-    return {
-        "found": f"{what} inside h5py" if "/h5py/" in innermost else what,
-        "detail": f"exit code {batch.process.returncode}\n{stack}",
-    }
-
-
-def repeat(what: str) -> int:
-    kind, _, seed = what.partition(":")
-    from tests.fuzz.child import run
-
-    found = run(kind, int(seed))
-    print(json.dumps(found, indent=2).replace("\\n", "\n") if found else "nothing found")
-    return 1 if found else 0
+    where = f" {OUTSIDE}" if "/h5py/" in innermost else ""
+    return {"found": what + where, "detail": f"exit code {code}\n{stack}"}
 
 
 def main() -> int:
@@ -156,33 +112,38 @@ def main() -> int:
         prog="python -m tests.fuzz", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument(
-        "--seed", type=int, default=random.SystemRandom().randrange(10**9), help="of the first attack"
-    )
-    parser.add_argument(
-        "--only", type=lambda text: text.split(","), default=list(KINDS), help="kinds, by commas"
-    )
+    parser.add_argument("--seed", type=int, default=random.randrange(10**9), help="of the first attack")
+    parser.add_argument("--only", choices=list(KINDS), action="append", help="a kind")
     parser.add_argument("--repeat", metavar="KIND:SEED")
     parser.add_argument("--interrupts", type=int, metavar="N")
+    parser.add_argument("--batch", metavar="KIND:FIRST:LAST", help="what this program asks of itself")
     options = parser.parse_args()
+    if options.batch:
+        kind, first, last = options.batch.split(":")
+        run_batch(kind, int(first), int(last))
+        return 0
     if options.repeat:
-        return repeat(options.repeat)
+        kind, _, seed = options.repeat.partition(":")
+        found = run(kind, int(seed))
+        print(json.dumps(found, indent=2).replace("\\n", "\n") if found else "nothing found")
+        return int(bool(found))
     if options.interrupts:
         from tests.fuzz import interrupts
 
         return interrupts.main(options.interrupts, options.seed)
-    unknown = sorted(set(options.only) - set(KINDS))
-    if unknown:
-        parser.error(f"there is no kind {unknown[0]!r}; it is one of {', '.join(KINDS)}")
-    tally, begun, seed = Tally(), time.monotonic(), options.seed
-    print(f"seed {seed}", flush=True)
-    deadline = begun + 60 * options.minutes
+    print(f"seed {options.seed}", flush=True)
+    done: collections.Counter[str] = collections.Counter()
+    found, seed, deadline = [], options.seed, time.monotonic() + 60 * options.minutes
     while time.monotonic() < deadline:
-        for kind in options.only:
-            run_batch(kind, seed, BATCH, tally, deadline)
+        for kind in options.only or KINDS:
+            found += attack(kind, seed, seed + BATCH, deadline, done)
         seed += BATCH
-    print(tally.summary((time.monotonic() - begun) / 60))
-    return 1 if set(tally.found) - OUTSIDE else 0
+    counts = [
+        ", ".join(f"{n:,} {kind}" for kind, n in count.items())
+        for count in (done, collections.Counter(found))
+    ]
+    print(f"{options.minutes} minutes: {counts[0]}; found: {counts[1] or 'nothing'}")
+    return int(any(OUTSIDE not in kind for kind in found))
 
 
 if __name__ == "__main__":

@@ -13,10 +13,12 @@ from sklearn.base import BaseEstimator, clone
 
 import givens
 from givens import datasets, factors, metrics, objectives, rotations
-from tests.fuzz.data import data, good, is_finite, say, values
+from tests.fuzz.data import data, good, is_finite, one_of, say, values
 from tests.fuzz.judge import Finding, finite, judge
+from tests.test_interrupted_fits import estimators
 
-ODD: list[Any] = [
+Note = Callable[[str], None]
+ODD = [
     None,
     -1,
     0,
@@ -34,8 +36,9 @@ ODD: list[Any] = [
     np.float32(0.3),
     (),
 ]
-SMALL = [1, 2, 3, 5]
-COMMON = {
+SCHEDULES = [None, "random", "cyclic", "tournament", "gradient", "shuffled", "without-replacement"]
+# What is nearly right. Parameters that are not listed get what is odd.
+PARAMETERS: dict[str, list[Any]] = {
     "n_components": [1, 2, 3, None, 5, 40, 0.9],
     "n_starts": [1, 1, 2],
     "threads": [1, 1, 2, None, 7],
@@ -49,7 +52,7 @@ COMMON = {
     "gamma": [None, 0.0, 0.1, 1.0, 1e10, 1e-200, 1e300],
     "threshold": [None, 0.0, 0.1, 0.5, 0.99, 1.0, ("l0", 0.1)],
     "n_nonzero": [None, 1, 2, 4, [2, 1], [1, 2, 3]],
-    "schedule": [None, "random", "cyclic", "tournament", "gradient", "shuffled", "without-replacement"],
+    "schedule": SCHEDULES,
     "gamma_grows": [False, True],
     "drop": ["frequent", "weakest"],
     "oversample": [None, 0, 3, 10],
@@ -74,37 +77,65 @@ COMMON = {
     "target": [None],
     "decomposition": [None],
     "svd_solver": ["auto", "full", "randomized", "arpack"],
-}  # fmt: skip
-
-
-def estimators() -> list[type]:
-    found = [getattr(givens, name) for name in givens.__all__]
-    return [cls for cls in found if isinstance(cls, type) and issubclass(cls, BaseEstimator)]
+}
+SPARSITY = ("gamma", "threshold", "n_nonzero")  # of which one is given
+MODEL_METHODS = {
+    "of data": [
+        "transform",
+        "predict",
+        "predict_proba",
+        "score_samples",
+        "score",
+        "bic",
+        "aic",
+        "perplexity",
+    ],
+    "of nothing": ["get_feature_names_out", "top_words", "to_pandas", "to_sklearn", "sample"],
+}
+MINIMIZE: dict[str, list[Any]] = {
+    "method": [
+        *SCHEDULES,
+        ["sweeps"],
+        ["descent"],
+        ["descent", "sweeps"],
+        ["descent", "cyclic"],
+        [],
+        ["x"],
+        "sweeps",
+    ],
+    "tol": [0.0, 1e-9, 1e-2, -1.0, np.nan],
+    "threads": [1, 2, None],
+    "n_starts": [1, 2],
+    "certify": [True, False, 0.5, 2.0],
+    "determinant": [1, -1, "both", 3],
+    "random_state": [0, None],
+}
 
 
 def parameters(rng: np.random.Generator, cls: type) -> dict[str, Any]:
     chosen = {}
     for name in cls().get_params():
         if rng.random() < 0.4 or name == "n_components":
-            options = COMMON.get(name, ODD)
-            if rng.random() < 0.04 and name not in ("n_starts", "progress"):
-                options = ODD
-            chosen[name] = copy.deepcopy(options[rng.integers(len(options))])
-    thresholds = [name for name in ("gamma", "threshold", "n_nonzero") if chosen.get(name) is not None]
-    for name in thresholds[1:]:
+            odd = rng.random() < 0.04 and name != "n_starts"
+            chosen[name] = copy.deepcopy(one_of(rng, ODD if odd else PARAMETERS.get(name, ODD)))
+    for name in [name for name in SPARSITY if chosen.get(name) is not None][1:]:
         if rng.random() < 0.9:
             chosen.pop(name)
     return chosen
 
 
 def attempt(
-    call: Callable[[], Any], checked: bool = False, what: str = "the outcome", overflow: bool = False
+    call: Callable[[], Any],
+    checked: bool = False,
+    what: str = "the outcome",
+    overflow: bool = False,
+    file: str | None = None,
 ) -> Any:
     """Call it; judge what it raises, or what it returns. None where it was refused."""
     try:
         outcome = call()
     except Exception as error:
-        judge(error)
+        judge(error, file)
         return None
     if checked:
         finite(outcome, what, overflow)
@@ -117,60 +148,41 @@ def check_model(model: BaseEstimator) -> None:
             finite(value, f"{type(model).__name__}.{name}", name in getattr(model, "_may_be_infinite", ()))
 
 
-def fit(rng: np.random.Generator, note: Callable[[str], None]) -> None:
-    """One estimator: fit, predict, fit again, copy."""
-    classes = estimators()
-    cls = classes[rng.integers(len(classes))]
-    chosen, X = parameters(rng, cls), data(rng)
-    if rng.random() < 0.3:
-        X = np.abs(np.round(good(rng)))
-    elif rng.random() < 0.1:
-        X = good(rng)
+def check_result(result: givens.Result) -> None:
+    finite(result.U, "U")
+    finite((result.value, result.gradient_norm), "the result", overflow=True)
+    if result.orthogonality > 1e-8:
+        raise Finding("not orthogonal", f"U differs from an orthogonal matrix by {result.orthogonality:.1e}")
+
+
+def fit(rng: np.random.Generator, note: Note) -> None:
+    """Fit an estimator, use it, fit it again, copy it."""
+    cls = one_of(rng, estimators())
+    chosen = parameters(rng, cls)
+    X = one_of(
+        rng, [*[lambda: data(rng)] * 6, *[lambda: np.abs(np.round(good(rng)))] * 3, lambda: good(rng)]
+    )()
     note(f"{cls.__name__}({', '.join(f'{k}={v!r}' for k, v in chosen.items())}) on {say(X)}")
     model = attempt(lambda: cls(**chosen))
     fits = [name for name in ("fit", "fit", "partial_fit", "fit_covariance") if hasattr(model, name)]
     method = str(rng.choice(fits))
     note(f".{method}")
-
-    def first() -> BaseEstimator:
-        if method == "fit_covariance":
-            square = rng.random() < 0.7 and isinstance(X, np.ndarray) and is_finite(X) and X.ndim == 2
-            matrix = np.cov(X.astype(float).T) if square else X
-            return model.fit_covariance(matrix, int(rng.integers(0, 50)))
-        return getattr(model, method)(X)
-
-    with np.errstate(all="ignore"):
-        cov_problem = method == "fit_covariance" and is_finite(X)
-    if attempt(lambda: quiet(first) if cov_problem else first()) is None:
-        return
     ordinary = is_finite(X)
+    if method == "fit_covariance":
+        square = ordinary and isinstance(X, np.ndarray) and X.ndim == 2 and rng.random() < 0.7
+        given = (np.cov(X.astype(float).T) if square else X, int(rng.integers(50)))
+    else:
+        given = (X,)
+    if attempt(lambda: getattr(model, method)(*given)) is None:
+        return
     if ordinary:
         check_model(model)
     use(rng, model, X, ordinary, note)
 
 
-def quiet(call: Callable[[], Any]) -> Any:
-    import warnings
-
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        return call()
-
-
-def use(
-    rng: np.random.Generator, model: BaseEstimator, X: Any, ordinary: bool, note: Callable[[str], None]
-) -> None:
-    """Every method of a fitted model, on its own data and on others."""
-    for name in (
-        "transform",
-        "predict",
-        "predict_proba",
-        "score_samples",
-        "score",
-        "bic",
-        "aic",
-        "perplexity",
-    ):
+def use(rng: np.random.Generator, model: BaseEstimator, X: Any, ordinary: bool, note: Note) -> None:
+    """Call every method of a fitted model, on its own data and on others."""
+    for name in MODEL_METHODS["of data"]:
         if hasattr(model, name) and rng.random() < 0.7:
             note(f".{name}")
             checked = ordinary and name in ("transform", "predict_proba")
@@ -179,16 +191,14 @@ def use(
                 other = data(rng)
                 note(f" of {say(other)}")
                 attempt(partial(getattr(model, name), other))
-    for name in ("get_feature_names_out", "top_words", "to_pandas", "to_sklearn", "sample"):
+    for name in MODEL_METHODS["of nothing"]:
         if hasattr(type(model), name) and rng.random() < 0.5:
             note(f".{name}")
             attempt(getattr(model, name))
     if hasattr(model, "inverse_transform"):
-        scores = attempt(lambda: model.transform(X))
-        if scores is not None:
-            note(".inverse_transform")
-            attempt(lambda: model.inverse_transform(scores))
-        attempt(lambda: model.inverse_transform(data(rng)))
+        note(".inverse_transform")
+        for scores in (attempt(lambda: model.transform(X)), data(rng)):
+            attempt(partial(model.inverse_transform, scores))
     if hasattr(model, "partial_fit") and rng.random() < 0.6:
         other = data(rng)
         note(f".partial_fit of {say(other)}")
@@ -202,134 +212,89 @@ def use(
 def objective(rng: np.random.Generator) -> Any:
     """An objective of random data, as a user makes it."""
     A = data(rng) if rng.random() < 0.6 else good(rng)
-    contrast = [
-        "varimax",
-        "quartimax",
-        "logcosh",
-        "exp",
-        "kurtosis",
-        objectives.Orthomax(2.5),
-        objectives.Kurtosis(-1),
-        "x",
-        3,
-    ]
+    names = ["varimax", "quartimax", "logcosh", "exp", "kurtosis", "x", 3]
+    contrast = one_of(rng, [*names, objectives.Orthomax(2.5), objectives.Kurtosis(-1)])
     gamma = rng.choice([0.0, 0.5, 1.0, 1e300, -1.0, np.nan, 1e-310])
-    active = [None, None, None, 1, 2, 0, 99, 1.5][rng.integers(8)]
-    kind = rng.integers(8)
-    if kind == 0:
-        return objectives.Columns(A, contrast[rng.integers(len(contrast))], active)
-    if kind == 1:
-        return objectives.SparseColumns(A, gamma, str(rng.choice(["l1", "l0", "l2"])), active)
-    if kind == 2:
-        return objectives.JointDiagonal(matrices(rng))
-    if kind == 3:
-        return objectives.SymmetricTensor(tensor(rng), active, symmetrize=bool(rng.random() < 0.8))
-    if kind == 4:
-        return objectives.MomentTensor(A, None, None, active)
-    if kind == 5:
-        return objectives.from_samples(A, rank=active)
-    f, n = function(rng), int(rng.choice([1, 2, 3, 5]))
-    if kind == 6:
-        return objectives.Function(f, (n, int(rng.choice([1, 1, 2, 0, 5]))))
-    return objectives.Function(f, n)
+    active = one_of(rng, [None, None, None, 1, 2, 0, 99, 1.5])
+    n, m = one_of(rng, [1, 2, 3, 5]), one_of(rng, [1, 1, 2, 0, 5])
+    kinds: list[Callable[[], Any]] = [
+        lambda: objectives.Columns(A, contrast, active),
+        lambda: objectives.SparseColumns(A, gamma, str(rng.choice(["l1", "l0", "l2"])), active),
+        lambda: objectives.JointDiagonal(matrices(rng)),
+        lambda: objectives.SymmetricTensor(tensor(rng), active, symmetrize=bool(rng.random() < 0.8)),
+        lambda: objectives.MomentTensor(A, None, None, active),
+        lambda: objectives.from_samples(A, rank=active),
+        lambda: objectives.Function(function(rng), (n, m)),
+        lambda: objectives.Function(function(rng), n),
+    ]
+    return one_of(rng, kinds)()
 
 
 def function(rng: np.random.Generator) -> Callable[[np.ndarray], Any]:
     """A function of U: smooth, constant, of any size, or one that returns what is no number."""
-    kind = rng.integers(9)
     scale = float(rng.choice([1.0, 1e150, 1e-150, 1e300, 1e-310]))
-    odd: list[Any] = [np.nan, np.inf, None, "x", 1j, np.zeros(2), np.array([1.0])]
-    bad = odd[rng.integers(len(odd))]
-
-    def f(U: np.ndarray) -> Any:
-        if kind == 0:
-            return bad
-        if kind == 1:
-            return scale
-        if kind == 2:
-            return bad if U[0, 0] < 0 else float(U[0, 0])
-        if kind == 3:
-            return scale * float(np.abs(U).sum())
-        if kind == 4:
-            return np.float32(U[0, 0])
-        if kind == 5:
-            return int(10 * U[0, 0])
-        return scale * float(np.sum(U[0] ** 4))
-
-    return f
+    bad = one_of(rng, [np.nan, np.inf, None, "x", 1j, np.zeros(2), np.array([1.0])])
+    kinds: list[Callable[[np.ndarray], Any]] = [
+        lambda U: bad,
+        lambda U: scale,
+        lambda U: bad if U[0, 0] < 0 else float(U[0, 0]),
+        lambda U: scale * float(np.abs(U).sum()),
+        lambda U: np.float32(U[0, 0]),
+        lambda U: int(10 * U[0, 0]),
+        *[lambda U: scale * float(np.sum(U[0] ** 4))] * 3,
+    ]
+    return one_of(rng, kinds)
 
 
 def matrices(rng: np.random.Generator) -> Any:
     """Stacks of symmetric matrices, more or less."""
-    order, number = int(rng.choice([0, 1, 2, 4, 6])), int(rng.choice([0, 1, 2, 5]))
-    with np.errstate(all="ignore"):
-        stack = values(rng, number, order * order).reshape(number, order, order)
-        stack = stack / 2 + stack.swapaxes(1, 2) / 2 if rng.random() < 0.8 else stack
     if rng.random() < 0.15:
         return data(rng)
-    return [stack, stack.tolist(), stack.astype("f4", casting="unsafe") if np.abs(stack).max(initial=0) < 1e30 else stack,
-            np.asfortranarray(stack), stack[0] if number else stack][rng.integers(5)]  # fmt: skip
+    order, number = one_of(rng, [0, 1, 2, 4, 6]), one_of(rng, [0, 1, 2, 5])
+    stack = values(rng, number, order * order).reshape(number, order, order)
+    stack = stack / 2 + stack.swapaxes(1, 2) / 2 if rng.random() < 0.8 else stack
+    single = stack.astype("f4") if np.abs(stack).max(initial=0) < 1e30 else stack
+    return one_of(
+        rng, [stack, stack.tolist(), single, np.asfortranarray(stack), stack[0] if number else stack]
+    )
 
 
 def tensor(rng: np.random.Generator) -> Any:
-    d = int(rng.choice([0, 1, 2, 3, 5]))
-    T = values(rng, d, d * d).reshape(d, d, d)
-    if rng.random() < 0.5 and d:
-        w, V = values(rng, 1, d)[0], np.linalg.qr(rng.standard_normal((d, d)))[0]
-        with np.errstate(all="ignore"):
-            T = np.einsum("k,ak,bk,ck->abc", w, V, V, V)
-    return data(rng) if rng.random() < 0.1 else T
+    d = one_of(rng, [0, 1, 2, 3, 5])
+    V = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    orthogonal = np.einsum("k,ak,bk,ck->abc", values(rng, 1, d)[0], V, V, V)
+    return (
+        one_of(rng, [values(rng, d, d * d).reshape(d, d, d), orthogonal]) if rng.random() < 0.9 else data(rng)
+    )
 
 
 def start(rng: np.random.Generator, n: int) -> Any:
-    options = [
-        None,
-        None,
-        None,
-        None,
-        np.eye(max(n, 0)),
-        np.eye(3),
-        np.ones((n, n)),
-        np.full((n, n), np.nan),
-        "x",
-        rotations.random_orthogonal(max(n, 1), 0),
-        np.eye(max(n, 0))[:, :1],
-    ]
-    return options[rng.integers(len(options))]
+    wrong = [np.eye(3), np.ones((n, n)), np.full((n, n), np.nan), "x"]
+    return one_of(
+        rng, [*[None] * 4, np.eye(n), np.eye(n)[:, :1], rotations.random_orthogonal(max(n, 1), 0), *wrong]
+    )
 
 
-def run_minimize(rng: np.random.Generator, note: Callable[[str], None]) -> None:
+def run_minimize(rng: np.random.Generator, note: Note) -> None:
     """`minimize` of any objective, with any options."""
     problem = attempt(lambda: objective(rng))
     if problem is None:
         return
-    options: dict[str, Any] = {"max_iter": int(rng.choice([0, 1, 5, 50]))}
-    phases = [["sweeps"], ["descent"], ["descent", "sweeps"], ["descent", "cyclic"], [], ["x"], "sweeps"]
-    for name, choices in {
-        "method": COMMON["schedule"] + phases, "tol": [0.0, 1e-9, 1e-2, -1.0, np.nan], "threads": [1, 2, None],
-        "n_starts": [1, 2], "certify": [True, False, 0.5, 2.0], "determinant": [1, -1, "both", 3], "random_state": [0, None],
-    }.items():  # fmt: skip
-        if rng.random() < 0.3:
-            options[name] = choices[rng.integers(len(choices))]
+    options = {"max_iter": one_of(rng, [0, 1, 5, 50])}
+    options |= {name: one_of(rng, choices) for name, choices in MINIMIZE.items() if rng.random() < 0.3}
     first = start(rng, problem.n)
     note(f"minimize({type(problem).__name__} of order {problem.n}, {say(first)}, {options})")
     result = attempt(lambda: givens.minimize(problem, first, **options))
     if result is not None:
-        finite(result.U, "U")
-        finite((result.value, result.gradient_norm), "the result", overflow=True)
-        if result.orthogonality > 1e-8:
-            raise Finding(
-                "not orthogonal", f"U differs from an orthogonal matrix by {result.orthogonality:.1e}"
-            )
+        check_result(result)
     if rng.random() < 0.2:
         note("check_objective")
         attempt(lambda: givens.check_objective(problem, pairs=2, grid=20))
 
 
-def run_decompose(rng: np.random.Generator, note: Callable[[str], None]) -> None:
-    """`decompose` and the power method."""
+def run_decompose(rng: np.random.Generator, note: Note) -> None:
     T = tensor(rng)
-    rank = [None, None, 1, 2, 0, 99, "x"][rng.integers(7)]
+    rank = one_of(rng, [None, None, 1, 2, 0, 99, "x"])
     options = {"symmetrize": bool(rng.random() < 0.7), "n_starts": int(rng.choice([1, 2])), "max_iter": 20}
     if rng.random() < 0.3:
         options["start"] = start(rng, np.shape(T)[0] if np.ndim(T) else 1)
@@ -340,46 +305,34 @@ def run_decompose(rng: np.random.Generator, note: Callable[[str], None]) -> None
         attempt(found.reconstruct)
 
 
-def run_joint(rng: np.random.Generator, note: Callable[[str], None]) -> None:
-    """`joint_diagonalize`."""
+def run_joint(rng: np.random.Generator, note: Note) -> None:
     stack = matrices(rng)
-    weight = [None, None, np.ones(5), values(rng, 1, 5)[0], "x"][rng.integers(5)]
-    note(f"joint_diagonalize({say(stack)}, sample_weight={weight!r})")
-    found = attempt(
-        lambda: givens.joint_diagonalize(stack, sample_weight=weight, max_iter=int(rng.choice([0, 1, 50])))
-    )
-    if found is not None:
-        finite(found, "the joint diagonaliser", overflow=True)
+    weight = one_of(rng, [None, None, np.ones(5), values(rng, 1, 5)[0], "x"])
+    options = {"sample_weight": weight, "max_iter": one_of(rng, [0, 1, 50])}
+    note(f"joint_diagonalize({say(stack)}, {options})")
+    attempt(lambda: givens.joint_diagonalize(stack, **options), True, "the joint diagonaliser", overflow=True)
 
 
-def run_function(rng: np.random.Generator, note: Callable[[str], None]) -> None:
-    """Metrics, loadings, rotations, rivals, generators of data."""
+def run_function(rng: np.random.Generator, note: Note) -> None:
+    """Metrics, loadings, rotations, generators of data."""
     X, other = data(rng), data(rng)
     if rng.random() < 0.4:
-        X = good(rng)
-        other = rng.standard_normal((int(rng.choice([1, 2, 6])), 6))
-    n = [1, 2, 5, 0, -1, "x", 2.5][rng.integers(7)]
+        X, other = good(rng), rng.standard_normal((one_of(rng, [1, 2, 6]), 6))
+    n = one_of(rng, [1, 2, 5, 0, -1, "x", 2.5])
     number = float(rng.choice([0.0, 1.0, -2.0, 1e200, 1e-310, np.nan, np.inf]))
-    calls: dict[str, Callable[[], Any]] = {
-        "metrics.adjusted_variance": lambda: metrics.adjusted_variance(X, other),
-        "metrics.projected_variance": lambda: metrics.projected_variance(X, other),
-        "metrics.score_correlation": lambda: metrics.score_correlation(X, other),
-        "metrics.total_variance": lambda: metrics.total_variance(X),
-        "metrics.loading_overlap": lambda: metrics.loading_overlap(X),
-        "metrics.orthogonality_defect": lambda: metrics.orthogonality_defect(X),
+    of_two = [
+        metrics.adjusted_variance, metrics.projected_variance, metrics.score_correlation, metrics.amari,
+        metrics.mutual_information_reduction, factors.align, factors.congruence, factors.target_rotation,
+    ]  # fmt: skip
+    of_one = [metrics.total_variance, metrics.loading_overlap, metrics.orthogonality_defect]
+    calls: dict[str, Callable[[], Any]] = {f.__name__: partial(f, X, other) for f in of_two}
+    calls |= {f.__name__: partial(f, X) for f in of_one} | {
         "sparse_pca_path": lambda: givens.sparse_pca_path(X, n, n_thresholds=3, max_iter=5).components,
-        "metrics.amari": lambda: metrics.amari(X, other),
-        "metrics.mutual_information_reduction": lambda: metrics.mutual_information_reduction(X, other),
-        "factors.align": lambda: factors.align(X, other),
-        "factors.congruence": lambda: factors.congruence(X, other),
-        "factors.target_rotation": lambda: factors.target_rotation(X, other),
-        "rotations.factor": lambda: rotations.factor(X).angles,
-        "rotations.random_orthogonal": lambda: rotations.random_orthogonal(n, 0),
-        "rotations.rotation": lambda: rotations.rotation(n, 0, 1, number),
-        "rotations.rotate": lambda: rotations.rotate(X, 0, 1, number),
-        "make_spherical_mixture": lambda: (
-            datasets.make_spherical_mixture(20, n_components=n, n_features=5, random_state=0).X
-        ),
+        "factor": lambda: rotations.factor(X).angles,
+        "random_orthogonal": lambda: rotations.random_orthogonal(n, 0),
+        "rotation": lambda: rotations.rotation(n, 0, 1, number),
+        "rotate": lambda: rotations.rotate(X, 0, 1, number),
+        "make_spherical_mixture": lambda: datasets.make_spherical_mixture(20, n_components=n, n_features=5).X,
         "make_topics": lambda: datasets.make_topics(10, n_components=n, n_words=20, alpha0=number).X,
         "sparse_modules": lambda: (
             datasets.sparse_modules(10, 50, n_modules=n, module_size=5, strength=number).X
@@ -387,24 +340,10 @@ def run_function(rng: np.random.Generator, note: Callable[[str], None]) -> None:
     }
     name = str(rng.choice(list(calls)))
     note(f"{name}: {say(X)}, {say(other)}, n={n!r}, number={number!r}")
-    ordinary = is_finite(X) and is_finite(other) and np.isfinite(number)
-    attempt(calls[name], ordinary, name, overflow=True)
+    attempt(calls[name], is_finite(X) and is_finite(other) and np.isfinite(number), name, overflow=True)
 
 
-def attack(rng: np.random.Generator, note: Callable[[str], None]) -> None:
-    """One random call of each kind's share."""
-    kinds = [
-        fit,
-        fit,
-        fit,
-        fit,
-        fit,
-        fit,
-        run_minimize,
-        run_minimize,
-        run_decompose,
-        run_joint,
-        run_function,
-        run_function,
-    ]
-    kinds[rng.integers(len(kinds))](rng, note)
+def attack(rng: np.random.Generator, note: Note) -> None:
+    """Make one random call; half of them are fits."""
+    other = [run_minimize, run_minimize, run_decompose, run_joint, run_function, run_function]
+    one_of(rng, [*[fit] * len(other), *other])(rng, note)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -12,14 +11,15 @@ from typing import Any
 import numpy as np
 
 from givens import Checkpoint, StreamingSparsePCA, minimize
-from givens.objectives import Columns, JointDiagonal, Objective, SparseColumns
+from givens.objectives import Columns, JointDiagonal, SparseColumns
 from tests.fuzz.files import mutated
-from tests.fuzz.inputs import check_model
-from tests.fuzz.judge import Finding, finite, judge
+from tests.fuzz.inputs import attempt, check_model, check_result
+from tests.fuzz.judge import Finding, judge
 from tests.stream_data import DATA, model
 
 A = np.random.default_rng(0).standard_normal((20, 5))
-OBJECTIVES: list[Callable[[], Objective]] = [
+SETTINGS: list[dict[str, Any]] = [{}, {"scale": True}, {"drop": "weakest"}, {"forgetting": 0.9}]
+OBJECTIVES = [
     lambda: Columns(A, "varimax"),
     lambda: Columns(A, "logcosh"),
     lambda: SparseColumns(A, 0.5),
@@ -27,75 +27,42 @@ OBJECTIVES: list[Callable[[], Objective]] = [
 ]
 
 
-@cache
-def saved_stream(kind: int) -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "saved"
-        settings: dict[str, Any] = [{}, {"scale": True}, {"drop": "weakest"}, {"forgetting": 0.9}][kind]
-        model(**settings).partial_fit(DATA[: 40 + 9 * kind]).save(path)
-        return path.read_bytes()
+def run(path: Path, kind: int, steps: int) -> Any:
+    return minimize(OBJECTIVES[kind](), checkpoint=Checkpoint(path), max_iter=steps, random_state=0)
 
 
 @cache
-def saved_checkpoint(kind: int) -> bytes:
+def saved(stream: bool, kind: int) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "saved"
-        minimize(OBJECTIVES[kind](), checkpoint=Checkpoint(path), max_iter=3, random_state=0)
+        if stream:
+            model(**SETTINGS[kind]).partial_fit(DATA[: 40 + 9 * kind]).save(path)
+        else:
+            run(path, kind, 3)
         return path.read_bytes()
 
 
 def attack(rng: np.random.Generator, note: Callable[[str], None]) -> None:
-    """One changed save: refused with a sentence that names it, or of use."""
-    stream, kind = rng.random() < 0.5, int(rng.integers(4))
-    content = saved_stream(kind) if stream else saved_checkpoint(kind)
-    changed = mutated(rng, content, False)
+    """Change one save: it is refused with a sentence that names it, or of use."""
+    stream, kind = bool(rng.random() < 0.5), int(rng.integers(4))
     note(f"{'stream' if stream else 'checkpoint'} {kind}")
-    folder = Path(tempfile.mkdtemp(prefix="fuzz-"))
-    try:
-        path = folder / "saved"
-        path.write_bytes(changed)
-        (go_on_with_stream if stream else go_on_with_run)(path, kind)
-        left = [name.name for name in folder.iterdir() if name.name != "saved"]
-        if left:
-            raise Finding("half-written", f"left {left} behind")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def go_on_with_stream(path: Path, kind: int) -> None:
-    try:
-        found = StreamingSparsePCA.load(path)
-    except Exception as error:
-        _named(error, path)
-        return
-    for use in (
-        lambda: found.components_,
-        lambda: found.partial_fit(DATA[90:]),
-        lambda: found.transform(DATA),
-    ):
+    with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
+        path = Path(folder) / "saved"
+        path.write_bytes(mutated(rng, saved(stream, kind), False))
         try:
-            finite(use(), "what a loaded stream gives")
-        except Finding:
-            raise
+            opened = StreamingSparsePCA.load(path) if stream else run(path, kind, 50)
         except Exception as error:
             judge(error, path.name)
-            return
-    check_model(found)
-    found.save(path)
+            if path.name not in str(error):
+                raise Finding("raw exception", f"the file is not named: {error}") from error
+        else:
+            (use_stream(opened, path) if stream else check_result(opened))
+        if left := [file.name for file in Path(folder).iterdir() if file != path]:
+            raise Finding("half-written", f"left {left} behind")
 
 
-def go_on_with_run(path: Path, kind: int) -> None:
-    try:
-        result = minimize(OBJECTIVES[kind](), checkpoint=Checkpoint(path), max_iter=50, random_state=0)
-    except Exception as error:
-        _named(error, path)
-        return
-    finite((result.U, result.value, result.gradient_norm), "the result of a resumed run")
-    if result.orthogonality > 1e-8:
-        raise Finding("not orthogonal", f"U differs from an orthogonal matrix by {result.orthogonality:.1e}")
-
-
-def _named(error: Exception, path: Path) -> None:
-    judge(error, path.name)
-    if path.name not in str(error):
-        raise Finding("raw exception", f"the file is not named: {error}")
+def use_stream(found: StreamingSparsePCA, path: Path) -> None:
+    uses = (lambda: found.components_, lambda: found.partial_fit(DATA[90:]), lambda: found.transform(DATA))
+    if all(attempt(use, checked=True, file=path.name) is not None for use in uses):
+        check_model(found)
+        found.save(path)

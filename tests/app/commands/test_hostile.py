@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 import os
 
 import numpy as np
-import pandas
 import pytest
 
 from givens.app.tables import DataError, open_rows, read_table
-from givens.app.tables.write import write_matrix
-from tests.app.commands.test_bad_input import GOOD, start
+from tests.app.commands.test_processes import GOOD
 
 
 def rows_of(path):
@@ -40,29 +37,6 @@ def test_labels_overwrite_no_column(givens, tmp_path):
         assert [row[0] for row in rows[1:]] == [f"s{k}" for k in range(20)]
 
 
-def test_line_ends_in_headings_and_names_read_back(givens, tmp_path):
-    names = [f"s\r{k}" for k in range(20)]
-    table = pandas.DataFrame({"a\rb": np.arange(20) % 5, "c\nd": np.arange(20) ** 2 % 7}, index=names)
-    table.insert(0, "kind\nof", ["x\ry", "z"] * 10)
-    table.to_csv(tmp_path / "x.csv", index_label="name", quoting=csv.QUOTE_NONNUMERIC)
-    run = givens(
-        "sparse-pca", "x.csv", "-m", 1, "--n-nonzero", 2, "--no-path", "--labels", "kind\nof", "--out", "out"
-    )
-    assert run.code == 0, run.err
-    scores = rows_of(tmp_path / "out" / "scores.csv")
-    assert {len(row) for row in scores} == {3}
-    assert [row[0] for row in scores[1:]] == names
-    assert [row[0] for row in rows_of(tmp_path / "out" / "components.csv")[1:]] == ["a\rb", "c\nd"]
-
-
-def test_the_writer_quotes_what_readers_would_cut(tmp_path):
-    path = tmp_path / "x.csv"
-    with open(path, "w", newline="") as stream:
-        write_matrix(stream, ["a\rb"], ["c"], [([["d\re", "f"]], np.array([[1.5], [0.0]]))])
-    assert rows_of(path) == [["a\rb", "c"], ["d\re", "1.5"], ["f", "0"]]
-    assert list(pandas.read_csv(path).columns) == ["a\rb", "c"]
-
-
 def test_escapes_do_not_reach_the_terminal(givens, tmp_path):
     (tmp_path / "x.csv").write_bytes(GOOD.replace(b"name,a", b"name,a\x1b[2Jx").replace(b"s3,", b"s3\x07,"))
     for arguments in (
@@ -73,33 +47,6 @@ def test_escapes_do_not_reach_the_terminal(givens, tmp_path):
         assert "\x1b[2J" not in run.err
         assert "\x1b[31m" not in run.err
         assert "\\x1b[" in run.err
-
-
-def test_excel_safe(givens, tmp_path):
-    content = GOOD.replace(b"name,a,b,c", b"name,=1+1,+b,@c").replace(b"s3,", b"-s3,")
-    (tmp_path / "x.csv").write_bytes(content)
-    for extra in ([], ["--stream"]):
-        options = ["-m", 2, "--n-nonzero", 2, "--no-path", "--names", "name", *extra]
-        assert givens("sparse-pca", "x.csv", *options, "--out", "plain").code == 0
-        assert givens("sparse-pca", "x.csv", *options, "--excel-safe", "--out", "safe").code == 0
-        assert [row[0] for row in rows_of(tmp_path / "plain" / "components.csv")[1:]] == ["=1+1", "+b", "@c"]
-        assert [row[0] for row in rows_of(tmp_path / "safe" / "components.csv")[1:]] == [
-            "'=1+1",
-            "'+b",
-            "'@c",
-        ]
-        assert rows_of(tmp_path / "safe" / "scores.csv")[4][0] == "'-s3"
-
-
-def test_an_array_of_no_rows_and_endless_columns(givens, tmp_path):
-    with open(tmp_path / "x.npy", "wb") as stream:
-        np.lib.format.write_array_header_1_0(
-            stream, {"descr": "<f8", "fortran_order": False, "shape": (0, 10**12)}
-        )
-    for extra in ([], ["--stream"]):
-        run = givens("sparse-pca", "x.npy", "-m", 2, "--out", "out", *extra)
-        assert run.code == 1
-        assert "nothing to do" in run.err
 
 
 @pytest.mark.parametrize("content", [b"1," * (1 << 25), b"x" * ((1 << 26) + 9)], ids=["fields", "letters"])
@@ -125,50 +72,6 @@ def test_a_pipe_is_refused(givens, tmp_path, name):
         assert "is a pipe or a device" in run.err
 
 
-def test_many_columns_of_text(tmp_path):
-    """What is done for a column must not grow with their number: it took 20 seconds, and now takes the time of any table."""
-    width = 20_000
-    path = tmp_path / "x.csv"
-    header = ["name", *(f"t{k}" for k in range(width)), "a", "b"]
-    lines = [",".join(header), *(",".join([f"s{k}", *["word"] * width, str(k), "2.5"]) for k in range(3))]
-    path.write_text("\n".join(lines) + "\n")
-    table = read_table(path)
-    assert (table.shape, table.variables) == ((3, 2), ["a", "b"])
-    np.testing.assert_array_equal(table.values, [[0, 2.5], [1, 2.5], [2, 2.5]])
-
-
-def test_a_file_name_that_is_not_utf8(givens, tmp_path):
-    name = os.fsdecode(b"caf\xe9.csv")
-    (tmp_path / name).write_bytes(GOOD)
-    run = givens("sparse-pca", name, "-m", 2, "--n-nonzero", 2, "--no-path", "--json", "--out", "out")
-    assert run.code == 0, run.err
-    assert json.loads(run.out)["file"] == "caf?.csv"
-    assert "caf?.csv" in (tmp_path / "out" / "report.html").read_text()
-    (tmp_path / name).write_bytes(b"")
-    run = givens("sparse-pca", name, "-m", 2, "--out", "none")
-    assert (run.code, "is empty" in run.err) == (1, True)
-
-
-def test_nobody_reads_the_summary(tmp_path):
-    (tmp_path / "x.csv").write_bytes(GOOD)
-    before = "import os\nread, write = os.pipe()\nos.close(read)\nos.dup2(write, 1)\n"
-    child = start(
-        tmp_path, "rotate", "x.csv", "-m", "2", "--json", "--quiet", "--out", "results", before=before
-    )
-    _, err = child.communicate(timeout=120)
-    assert (child.returncode, err) == (0, "")
-    assert (tmp_path / "results" / "report.html").exists()
-
-
-def test_a_truncated_task_is_named(tmp_path):
-    from paper.runner import read_done
-
-    path = tmp_path / "seed-3.json"
-    path.write_text('{"rows": [{"a": 1}], "sec')
-    with pytest.raises(ValueError, match=r"seed-3\.json is damaged or truncated: delete it"):
-        read_done(path)
-
-
 def test_commands_advise_what_they_have(givens, tmp_path):
     (tmp_path / "x.csv").write_text(
         "name,a,b,kind\n" + "".join(f"s{k},{k},{k * k % 7},w\n" for k in range(9))
@@ -183,3 +86,15 @@ def test_commands_advise_what_they_have(givens, tmp_path):
     run = givens("tensor", "t.npy", "--out", "none")
     assert "--symmetrize takes their mean" in run.err
     assert "symmetrize=True" not in run.err
+
+
+def test_many_columns_of_text(tmp_path):
+    """What is done for a column must not grow with their number: it took 20 seconds, and now takes the time of any table."""
+    width = 20_000
+    path = tmp_path / "x.csv"
+    lines = [["name", *(f"t{k}" for k in range(width)), "a", "b"]]
+    lines += [[f"s{k}", *["word"] * width, str(k), "2.5"] for k in range(3)]
+    path.write_text("".join(",".join(line) + "\n" for line in lines))
+    table = read_table(path)
+    assert table.variables == ["a", "b"]
+    np.testing.assert_array_equal(table.values, [[0, 2.5], [1, 2.5], [2, 2.5]])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,9 +15,7 @@ import scipy.sparse
 from givens import SparsePCA, StreamingSparsePCA
 from givens.app.commands.samples import ScoreMoments, Thinned
 from givens.app.commands.sparse_pca import Spread
-from givens.app.tables import read_table
 from givens.app.tables.table import Block
-from givens.kernels.compile import bound, compiling
 from givens.metrics import adjusted_variance, total_variance
 from tests.tables import read_exactly
 
@@ -42,27 +40,6 @@ def write(path, values, labelled=True):
     return frame
 
 
-def read(path):
-    return read_exactly(path)
-
-
-@pytest.mark.parametrize("form", ["dense", "sparse", "--stream"])
-def test_log2_says_how_many_values_it_raises(givens, tmp_path, form):
-    values = np.random.default_rng(0).poisson(1.5, (30, 8)) / 2
-    if form == "sparse":
-        scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_matrix(values))
-    else:
-        np.save(tmp_path / "x.npy", values)
-    file, extra = ("x.npz", []) if form == "sparse" else ("x.npy", ["--stream"] if form == "--stream" else [])
-    options = ["-m", 2, "--n-nonzero", 4, "--log2", "--no-path", "--samples", "rows", *extra]
-    run = givens("sparse-pca", file, *options, "--json", "--out", "out")
-    assert run.code == 0, run.err
-    note = f"took log2 of the values, {(values < 1).sum()} of them below 1 raised to 1 first (--floor)"
-    assert note in run.err
-    assert note in json.loads(run.out)["notes"]
-    assert "those below 1, or below --floor, are raised to it" in givens("sparse-pca", "--help").out
-
-
 def test_sparse_matrices(givens, tmp_path):
     counts = np.random.default_rng(0).poisson(0.7, (30, 20)).astype(float)
     scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.csr_matrix(counts))
@@ -71,55 +48,8 @@ def test_sparse_matrices(givens, tmp_path):
     )
     assert run.code == 0, run.err
     expected = SparsePCA(n_components=2, n_nonzero=4, random_state=0).fit(np.log2(np.maximum(counts, 1)))
-    found = read(tmp_path / "out" / "components.csv").to_numpy().T
+    found = read_exactly(tmp_path / "out" / "components.csv").to_numpy().T
     np.testing.assert_allclose(np.abs(found), np.abs(expected.components_), atol=1e-6)
-
-
-def test_the_path_rises_and_holds_this_model(givens, tmp_path):
-    write(tmp_path / "x.csv", modules())
-    assert (
-        givens("sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--labels", "group", "--out", "out").code
-        == 0
-    )
-    page = (tmp_path / "out" / "report.html").read_text()
-    data = json.loads(page.split('<script type="application/json" id="data">')[1].split("</script>")[0])
-    points = data["path"]["points"]
-    assert sum("chosen" in point for point in points) == 1
-    assert len(points) >= 5
-    # More variables explain more; warm starts may lose a little between neighbours.
-    assert points[-1]["y"] > points[0]["y"]
-    assert points[-1]["x"] > points[0]["x"]
-    chosen = next(point for point in points if "chosen" in point)
-    assert chosen["x"] == 10
-
-
-def test_the_compiler_is_not_in_the_seconds_of_the_run(givens, tmp_path, monkeypatch):
-    """What a machine's first run takes to compile is said, and left out of the card."""
-    begun = []
-    with compiling(begun.append) as seconds:
-        assert (seconds(), begun) == (0, [])
-        for shift in (1, 2):
-            bound(lambda x, shift=shift: x + shift)(2.0)
-        assert seconds() > 0
-        assert begun == [False]  # a user's function is compiled in every process
-    fit = SparsePCA.fit
-
-    def first_fit(model, X, y=None):
-        fit(model, X).result_.seconds = 30.25
-        return model
-
-    monkeypatch.setattr(SparsePCA, "fit", first_fit)
-    monkeypatch.setattr("givens.kernels.compile.compiling", lambda begun: nullcontext(lambda: 30.0))
-    write(tmp_path / "x.csv", modules())
-    options = ["--labels", "group", "--no-path", "--out", "out", "--json"]
-    run = givens("sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, *options)
-    page = (tmp_path / "out" / "report.html").read_text()
-    data = json.loads(page.split('<script type="application/json" id="data">')[1].split("</script>")[0])
-    assert next(fact for fact in data["facts"] if fact["label"] == "Converged")["note"].endswith(
-        ", 30.25 s, compiling included"
-    )
-    assert "30.0 s for compiling" in data["trace"]["lead"]
-    assert json.loads(run.out)["seconds_compiling"] == 30
 
 
 def test_streams_take_what_tables_take(givens, tmp_path):
@@ -133,9 +63,11 @@ def test_streams_take_what_tables_take(givens, tmp_path):
     assert run.code == 0, run.err
     model = StreamingSparsePCA(2, n_nonzero=5, scale=True, n_starts=3, max_iter=7, random_state=5)
     model.partial_fit(values)
-    found = read(tmp_path / "out" / "components.csv").to_numpy().T
+    found = read_exactly(tmp_path / "out" / "components.csv").to_numpy().T
     np.testing.assert_array_equal(found, model.components_)
-    np.testing.assert_allclose(read(tmp_path / "out" / "scores.csv"), model.transform(values), rtol=1e-9)
+    np.testing.assert_allclose(
+        read_exactly(tmp_path / "out" / "scores.csv"), model.transform(values), rtol=1e-9
+    )
     said = json.loads(run.out)
     assert said["parameters"] | {"scale": True, "n_starts": 3, "max_iter": 7} == said["parameters"]
     standard = (values - values.mean(axis=0)) / np.where(np.ptp(values, axis=0) > 0, values.std(axis=0), 1)
@@ -192,28 +124,6 @@ def test_a_warning_is_said_and_stands_in_the_report(givens, tmp_path):
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert summary["warnings"]
     assert summary["converged"] is False
-
-
-def test_a_correlation_matrix_is_no_table_of_samples(givens, tmp_path):
-    R = np.corrcoef(modules().T)
-    for name, values in (("square", R), ("sparse", scipy.sparse.csr_matrix(R)), ("data", modules(25, 25))):
-        if name == "sparse":
-            scipy.sparse.save_npz(tmp_path / "sparse.npz", values)
-        else:
-            np.savez(tmp_path / f"{name}.npz", X=values)
-        run = givens("sparse-pca", f"{name}.npz", "-m", 2, "--n-nonzero", 5, "--no-path", "--out", name)
-        assert run.code == 0
-        assert ("fit_covariance" in run.err) == (name != "data")
-        assert ("fit_covariance" in (tmp_path / name / "report.html").read_text()) == (name != "data")
-
-
-def test_reading_back_components_as_a_table(givens, tmp_path):
-    """What is written can be read by the same command: the variables' names are the rows' names."""
-    write(tmp_path / "x.csv", modules())
-    assert givens("sparse-pca", "x.csv", "-m", 2, "--n-nonzero", 5, "--no-path", "--out", "out").code == 0
-    table = read_table(tmp_path / "out" / "components.csv", samples="columns")
-    assert table.shape == (2, 25)
-    assert givens("rotate", "out/components.csv", "--out", "again").code == 0
 
 
 @pytest.mark.parametrize("kept", [True, False])

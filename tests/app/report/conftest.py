@@ -96,6 +96,18 @@ def open_page(browser):
     assert troubles == []
 
 
+@pytest.fixture
+def open_report(open_page, tmp_path):
+    """Open a report of these views."""
+
+    def open_views(width: int = 1280, **views):
+        path = tmp_path / "report.html"
+        path.write_text(Report(**({"title": "A report"} | views)).html(), encoding="utf-8")
+        return open_page(path, width=width)
+
+    return open_views
+
+
 @pytest.fixture(scope="session")
 def report_file(tmp_path_factory) -> Path:
     """A page of four components of 40 variables (one with a hostile name) and 90 samples in three groups."""

@@ -5,19 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from givens.app.report import Report
 from givens.app.report.time_courses import MOST_BINS, sources_view
 
 HOSTILE = "<img src=x onerror='window.hacked = 1'>"
 
 
 @pytest.fixture
-def page_file(tmp_path):
+def sources():
     rng = np.random.default_rng(0)
     t = np.arange(4000) / 200
-    sources = np.column_stack((np.sin(2 * np.pi * 10 * t) * 2**0.5, rng.laplace(size=(4000, 2)) / 2**0.5))
-    view = sources_view(
-        sources,
+    values = np.column_stack((np.sin(2 * np.pi * 10 * t) * 2**0.5, rng.laplace(size=(4000, 2)) / 2**0.5))
+    return values, sources_view(
+        values,
         share=np.array([0.5, 0.3, 0.2]),
         kurtosis=np.array([-1.5, 3.2, 2.9]),
         stability=np.array([0.99, 0.4, 0.7]),
@@ -26,24 +25,20 @@ def page_file(tmp_path):
         variables=[HOSTILE, "Cz", "Pz", "Oz"],
         places=np.array([[-0.05, 0.05, 0.05], [0, 0, 0.09], [0.01, -0.04, 0.07], [0, -0.08, 0.02]]),
     )
-    path = tmp_path / "report.html"
-    path.write_text(Report("Sources", sources=view, version="0").html(), encoding="utf-8")
-    return path, sources, view
 
 
-def test_the_view_holds_the_range_of_every_part_and_the_peak_of_the_spectrum(page_file):
-    _, sources, view = page_file
+def test_the_view_holds_the_range_of_every_part_and_the_peak_of_the_spectrum(sources):
+    values, view = sources
     assert len(view["times"]) == MOST_BINS
-    assert max(view["high"][1]) == round(sources[:, 1].max(), 2)
-    assert min(view["low"][2]) == round(sources[:, 2].min(), 2)
+    assert max(view["high"][1]) == round(values[:, 1].max(), 2)
+    assert min(view["low"][2]) == round(values[:, 2].min(), 2)
     peak = view["frequencies"][int(np.argmax(view["decibels"][0]))]
     assert abs(peak - 10) < 0.5
     assert np.hypot(view["map"]["x"], view["map"]["y"]).max() <= 1
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_table_sorts_and_a_click_chooses(open_page, page_file, theme):
-    page = open_page(page_file[0], theme=theme)
+def test_the_table_sorts_and_a_click_chooses(open_report, sources):
+    page = open_report(sources=sources[1])
 
     def order():
         return page.eval_on_selector_all("#sources tbody th", "cells => cells.map(c => c.textContent)")
@@ -60,8 +55,8 @@ def test_the_table_sorts_and_a_click_chooses(open_page, page_file, theme):
     assert page.evaluate("window.hacked") is None
 
 
-def test_the_zoom_shows_less_time_and_moves(open_page, page_file):
-    page = open_page(page_file[0])
+def test_the_zoom_shows_less_time_and_moves(open_report, sources):
+    page = open_report(sources=sources[1])
     assert page.is_disabled("#pan")
     whole = page.inner_html("#time-course")
     page.click("#sources [data-zoom='0.5']")

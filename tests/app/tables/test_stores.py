@@ -118,11 +118,6 @@ def test_stores_that_will_not_do(tmp_path):
         with pytest.raises(DataError, match=pattern):
             open_store(tmp_path / name, **options)
 
-    (tmp_path / "x.csv").write_text("a,b\n1,2\n")
-    refused(r"x\.csv is CSV or TSV text, which --cluster cannot read in chunks: save it as zarr", "x.csv")
-    refused("there is no file", "none.parquet")
-    (tmp_path / "empty").mkdir()
-    refused(r"is a folder without zarr arrays or \.parquet files", "empty")
     annotated(scipy.sparse.csc_matrix(VALUES)).write_h5ad(tmp_path / "columns.h5ad")
     refused("stored column by column.*save X as csr", "columns.h5ad")
     annotated(VALUES).write_h5ad(tmp_path / "x.h5ad")

@@ -110,6 +110,12 @@ LAYOUTS = {
     "trailing separator, names": ("name,a,b\nx,1,2,\ny,3,4,\n", ["a", "b"], ["x", "y"]),
     "trailing separator, no header": ("1,2,\n3,4,\n", ["variable 1", "variable 2"], None),
     "trailing column of pandas": ("a,b,Unnamed: 2\n1,2,\n3,4,\n", ["a", "b"], None),
+    "blank records above the header": (",,\na,b\n,,\n1,2\n3,4\n", ["a", "b"], None),
+    "separators of Unicode, which end no line": (
+        "name,a\u2028b,c\x85d\x0ce\x1cf\nx,1,2\ny,3,4\n",
+        ["a\u2028b", "c\x85d\x0ce\x1cf"],
+        ["x", "y"],
+    ),
     "blanks around": ("a , b\n 1 , 2 \n3,4\n", ["a", "b"], None),
 }
 
@@ -176,55 +182,6 @@ def test_names_by_their_heading(tmp_path):
     assert read_table(path).variables == ["7157", "354"]
     path.write_text("protein,fat\n1.5,2\n3,4\n")
     assert read_table(path).variables == ["protein", "fat"]
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_what_pandas_makes_of_an_empty_heading_is_no_variable(tmp_path, first):
-    path = tmp_path / "x.csv"
-    rows = [(k + first, (7 * k) % 5, k * k) for k in range(12)]
-    path.write_text("Unnamed: 0,a,b\n" + "".join(f"{k},{a},{b}\n" for k, a, b in rows))
-    table = read_table(path)
-    assert table.variables == ["a", "b"]
-    assert table.samples == [str(k) for k, _, _ in rows]
-    assert "took 'Unnamed: 0', which counts the rows, as their names" in table.notes
-    assert read_table(path, drop=["Unnamed: 0"]).samples[0] == "sample 1"
-    # Numbers of rows do not make a long table one of genes.
-    for heading in ("Unnamed: 0", ""):
-        path.write_text(f"{heading},a,b\n" + "".join(f"{k + first},{k % 7},{k % 5}\n" for k in range(1500)))
-        assert read_table(path).shape == (1500, 2)
-        assert sum(len(chunk.values) for chunk in open_rows(path)) == 1500
-    # A table saved, read and saved again by pandas.
-    path.write_text(",Unnamed: 0.1,a\n" + "".join(f"{k},{k},{a}\n" for k, a, _ in rows))
-    table = read_table(path)
-    assert table.variables == ["a"]
-    assert "left out 'Unnamed: 0.1', which counts the rows" in table.notes
-    for heading, said in (("rownames", "took 'rownames', which"), ("", "took the first column, which")):
-        path.write_text(f"{heading},a,b\n" + "".join(f"{k},{a},{b}\n" for k, a, b in rows))
-        table = read_table(path)
-        assert table.variables == ["a", "b"]
-        assert f"{said} counts the rows, as their names" in table.notes
-    path.write_text("a,,b\n" + "".join(f"{a},{k},{b}\n" for k, a, b in rows))
-    table = read_table(path)
-    assert table.variables == ["a", "b"]
-    assert "left out 'column 2', which counts the rows" in table.notes
-    # Measurements stay.
-    path.write_text("Unnamed: 0,a\n" + "".join(f"{b},{a}\n" for _, a, b in rows))
-    assert read_table(path).variables == ["Unnamed: 0", "a"]
-
-
-@pytest.mark.parametrize("heading", ["time", "Time (s)", "frame", "timestamp"])
-def test_time_among_the_variables_is_noted(tmp_path, heading):
-    path = tmp_path / "x.csv"
-    path.write_text(f"{heading},a,b\n" + "".join(f"{k / 128:.3f},{7 * k % 5},{k * k}\n" for k in range(12)))
-    table = read_table(path)
-    assert table.variables == [heading, "a", "b"]
-    asked = [note for note in table.notes if note.startswith(f"took '{heading}' as a variable")]
-    assert len(asked) == 1
-    assert f"--drop '{heading}' leaves it out" in asked[0]
-    assert read_table(path, drop=[heading]).variables == ["a", "b"]
-    assert read_table(path, names=heading).samples[1] == "0.008"
-    path.write_text(f"{heading},a,b\n" + "".join(f"{k % 4},{7 * k % 5},{k * k}\n" for k in range(12)))
-    assert not any("as time does" in note for note in read_table(path).notes)
 
 
 def test_a_series_matrix_with_more_comments_than_the_first_look(tmp_path):
@@ -312,6 +269,150 @@ def test_damaged_gzip_and_wrong_encodings(tmp_path):
     assert any("Latin-1" in note for note in table.notes)
 
 
+COUNTING = {
+    # heading of the column that counts the rows: variables, note
+    "Unnamed: 0": "took 'Unnamed: 0', which counts the rows, as their names",
+    "rownames": "took 'rownames', which counts the rows, as their names",
+    "": "took the first column, which counts the rows, as their names",
+}
+
+
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("heading", COUNTING)
+def test_a_first_column_that_counts_the_rows_is_no_variable(tmp_path, heading, first):
+    path = tmp_path / "x.csv"
+    rows = [(k + first, (7 * k) % 5, k * k) for k in range(1500)]
+    for number in (12, 1500):  # numbers of rows do not make a long table one of genes
+        path.write_text(f"{heading},a,b\n" + "".join(f"{k},{a},{b}\n" for k, a, b in rows[:number]))
+        table = read_table(path)
+        assert table.variables == ["a", "b"]
+        assert COUNTING[heading] in table.notes
+        assert table.samples == [str(k) for k, *_ in rows[:number]]
+        assert sum(len(chunk.values) for chunk in open_rows(path)) == number
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "note"),
+    [
+        # A table saved, read and saved again by pandas.
+        (",Unnamed: 0.1,a", "{k},{k},{a}", "left out 'Unnamed: 0.1', which counts the rows"),
+        ("a,", "{a},{k}", "left out 'column 2', which counts the rows"),
+    ],
+)
+def test_another_column_that_counts_the_rows_is_left_out(tmp_path, header, line, note):
+    path = tmp_path / "x.csv"
+    path.write_text(f"{header}\n" + "".join(line.format(k=k, a=7 * k % 5) + "\n" for k in range(12)))
+    table = read_table(path)
+    assert table.variables == ["a"]
+    assert note in table.notes
+
+
+def test_measurements_under_what_pandas_makes_of_an_empty_heading_stay(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("Unnamed: 0,a\n" + "".join(f"{k * k},{7 * k % 5}\n" for k in range(12)))
+    assert read_table(path).variables == ["Unnamed: 0", "a"]
+
+
+@pytest.mark.parametrize("heading", ["time", "Time (s)", "frame", "timestamp"])
+def test_time_among_the_variables_is_noted(tmp_path, heading):
+    path = tmp_path / "x.csv"
+    path.write_text(f"{heading},a\n" + "".join(f"{k / 128:.3f},{7 * k % 5}\n" for k in range(12)))
+    table = read_table(path)
+    assert table.variables == [heading, "a"]
+    (note,) = (note for note in table.notes if note.startswith(f"took '{heading}' as a variable"))
+    assert f"--drop '{heading}' leaves it out" in note
+    path.write_text(f"{heading},a\n" + "".join(f"{k % 4},{7 * k % 5}\n" for k in range(12)))
+    assert not any("as time does" in note for note in read_table(path).notes)
+
+
+NUMBERED = {
+    # the text, the names of the variables if they are in it, and the samples
+    "years over fractions": ("country,2010,2011,2012\nx,1.5,2,3\ny,4,5,6\n", "2010 2011 2012", "xy"),
+    "identifiers under a heading": ("sample,12,7,9\nx,1,2,3\ny,4,5,6\n", "12 7 9", "xy"),
+    "pandas' columns without an index": ("0,1,2\n1.5,2,3\n4,5,6\n", "0 1 2", ["sample 1", "sample 2"]),
+    "whole numbers throughout": ("0,1,2\n3,4,5\n", None, ["sample 1", "sample 2"]),
+    "names without a header": ("x,3,2,1\ny,4.5,5,6\n", None, "xy"),
+}
+
+
+@pytest.mark.parametrize("case", NUMBERED)
+def test_headers_of_whole_numbers_are_told_from_data(case, tmp_path):
+    text, variables, samples = NUMBERED[case]
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    table = read_table(path, samples="rows")
+    names = variables.split() if variables else [f"variable {k}" for k in (1, 2, 3)]
+    assert (table.variables, table.samples, table.values.shape) == (names, list(samples), (2, 3))
+    said = any("though they are whole numbers" in note for note in table.notes)
+    assert said == (variables is not None)
+
+
+@pytest.mark.parametrize("third", ["LAL5", "04006"])
+@pytest.mark.parametrize("label", ["T", "NA"])
+def test_a_header_of_numbers_above_a_row_of_labels(tmp_path, third, label):
+    path = tmp_path / "x.tsv"
+    rows = [["gene", "01005", "01010", third, "03002"], ["lineage", "B", "T", "B", label]]
+    rows += [[f"{k}_at", k, 2, k % 2, 7] for k in range(5)]
+    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
+    table = read_table(path, labels="lineage")
+    assert (table.samples, table.labels) == (rows[0][1:], ["B", "T", "B", label])
+    assert any("names of the columns, though" in note for note in table.notes)
+    with pytest.raises(
+        DataError, match=r"line 2: the row 'lineage' holds text.* --labels 'lineage' takes it"
+    ):
+        read_table(path)
+
+
+def streamed(path, **options):
+    rows = open_rows(path, **options)
+    chunks = list(rows)
+    names = [name for chunk in chunks for name in chunk.names]
+    return Table(np.concatenate([chunk.values for chunk in chunks]), names, rows.variables)
+
+
+ABOVE = [["measured in 2020", "", ""], ["", "", ""], ["# not a comment", "", ""]]
+TOLD = {
+    # rows above the numbers, options, names of the columns
+    "no names": ([], {"header": 0}, None),
+    "numbers are names": ([[7, 5, 9]], {"header": 1}, ["7", "5", "9"]),
+    "below what to skip": ([*ABOVE, list("abc")], {"skip_rows": 3}, list("abc")),
+    "counted after those": ([*ABOVE, [9, 8, 7]], {"skip_rows": 1, "header": 3}, ["9", "8", "7"]),
+    "alone": ([*ABOVE, [9, 8, 7]], {"header": 4}, ["9", "8", "7"]),
+    "like a comment": ([["#a", "b", "c"]], {"header": 1}, ["#a", "b", "c"]),
+    "more than are read at first": (ABOVE * 70_000, {"skip_rows": 210_000, "header": 0}, None),
+}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".xlsx"])
+@pytest.mark.parametrize("name", TOLD)
+def test_the_rows_of_names_and_those_to_skip_can_be_told(tmp_path, ending, name):
+    above, options, variables = TOLD[name]
+    numbers, path = [[1, 2, 3], [4.5, 5, 6]], tmp_path / f"x{ending}"
+    rows = [*above, *numbers]
+    if ending == ".xlsx":
+        pandas.DataFrame(rows[-10:]).to_excel(path, index=False, header=False)
+        options = options | {"skip_rows": min(options.get("skip_rows", 0), 8)}
+    else:
+        text = "".join(",".join(map(str, row)).rstrip(",") + "\n" for row in rows).encode()
+        path.write_bytes(gzip.compress(text) if ending.endswith(".gz") else text)
+    for read in (read_table,) if ending == ".xlsx" else (read_table, streamed):
+        table = read(path, **options)
+        assert table.variables == (variables or [f"variable {k}" for k in (1, 2, 3)])
+        np.testing.assert_array_equal(table.values, numbers)
+
+
+MISFITS = {
+    "more than there are": ({"skip_rows": 4}, "no row after line 4: --skip-rows or --header counts too many"),
+    "a header below the end": ({"header": 7}, "x.csv has no row after line 6"),
+    "a blank header": ({"header": 2}, "x.csv, line 2 is empty, and --header says that it holds the names"),
+    "a title": ({"header": 1}, "line 1 has 1 field, and the rows below it have 3: --skip-rows leaves out"),
+    "a title, unasked": ({}, "line 1 has 1 field, and the rows below it have 3: --skip-rows leaves out"),
+    "the last row": ({"header": 4}, "a header and no rows"),
+    "negative": ({"header": -1}, "header must be a whole number of at least 0, not -1"),
+    "half a row": ({"skip_rows": 0.5}, "skip_rows must be a whole number of at least 0, not 0.5"),
+}
+
+
 @pytest.mark.parametrize("missing", ["NA", "1234567890123456789012345", "inf", "5e-324"])
 def test_a_wide_line_of_nothing_but_awkward_fields(tmp_path, missing):
     """A sample without values in a table of more than 65,536 columns once ran for ever."""
@@ -334,15 +435,6 @@ def test_a_wide_line_of_nothing_but_awkward_fields(tmp_path, missing):
         list(open_rows(path))
 
 
-def test_separators_of_unicode_in_a_header(tmp_path):
-    """Neither U+2028 nor NEL nor a form feed ends a line."""
-    path = tmp_path / "x.csv"
-    path.write_text("name,a\u2028b,c\x85d,e\x0cf,g\x1ch\nx,1,2,3,4\ny,5,6,7,8\n", encoding="utf-8")
-    table = read_table(path)
-    assert table.variables == ["a\u2028b", "c\x85d", "e\x0cf", "g\x1ch"]
-    assert table.shape == (2, 4)
-
-
 def test_lines_longer_than_the_first_look(tmp_path):
     """Samples in rows and genes in columns: one line alone is longer than what is usually looked at."""
     names = [f"gene_number_{k}" for k in range(40_000)]
@@ -357,165 +449,12 @@ def test_lines_longer_than_the_first_look(tmp_path):
     assert table.variables == names
 
 
-def test_agrees_with_pandas_on_a_table_of_many_blocks(tmp_path):
-    rng = np.random.default_rng(0)
-    values = rng.normal(size=(400, 30)) * 10.0 ** rng.integers(-30, 30, (400, 30))
-    frame = pandas.DataFrame(
-        values, index=[f"s{k}" for k in range(400)], columns=[f"v{k}" for k in range(30)]
-    )
-    path = tmp_path / "x.csv"
-    frame.to_csv(path)
-    again = pandas.read_csv(path, index_col=0)
-    table = read_table(path)
-    np.testing.assert_array_equal(table.values, values)
-    assert (table.samples, table.variables) == (list(again.index), list(again.columns))
-    parts = list(TextRows(path, block=5000).blocks())
-    assert len(parts) > 10
-    np.testing.assert_array_equal(np.concatenate([part.values for part in parts]), values)
-
-
-NUMBERED = {
-    "years over fractions": (
-        "country,2010,2011,2012\nx,1.5,2,3\ny,4,5,6\n",
-        ["2010", "2011", "2012"],
-        ["x", "y"],
-    ),
-    "identifiers under a heading": ("sample,12,7,9\nx,1,2,3\ny,4,5,6\n", ["12", "7", "9"], ["x", "y"]),
-    "pandas' columns without an index": (
-        "0,1,2\n1.5,2,3\n4,5,6\n",
-        ["0", "1", "2"],
-        ["sample 1", "sample 2"],
-    ),
-    "whole numbers throughout are no header": (
-        "0,1,2\n3,4,5\n",
-        ["variable 1", "variable 2", "variable 3"],
-        ["sample 1", "sample 2"],
-    ),
-    "names without a header": (
-        "x,3,2,1\ny,4.5,5,6\n",
-        ["variable 1", "variable 2", "variable 3"],
-        ["x", "y"],
-    ),
-}
-
-
-@pytest.mark.parametrize("case", NUMBERED)
-def test_headers_of_whole_numbers_are_told_from_data(case, tmp_path):
-    text, variables, samples = NUMBERED[case]
-    path = tmp_path / "table.csv"
-    path.write_text(text)
-    table = read_table(path, samples="rows")
-    assert table.variables == variables
-    assert table.samples == samples
-    named = variables[0].isdigit()
-    assert table.values.shape == (2, 3)
-    assert any("though they are whole numbers" in note for note in table.notes) == named
-
-
-@pytest.mark.parametrize("names", [["01005", "01010", "LAL5", "03002"], ["01005", "01010", "04006", "03002"]])
-@pytest.mark.parametrize("corner", ["gene", "array"])
-@pytest.mark.parametrize("label", ["T", "NA"])
-def test_a_header_of_numbers_above_a_row_of_labels(tmp_path, names, corner, label):
-    path = tmp_path / "x.tsv"
-    rows = [
-        [corner, *names],
-        ["lineage", "B", "T", "B", label],
-        *([f"{k}_at", k, 2, k % 2, 7] for k in range(5)),
-    ]
-    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
-    table = read_table(path, labels="lineage")
-    assert table.samples == names
-    assert table.labels == ["B", "T", "B", label]
-    assert table.shape == (4, 5)
-    assert any("names of the columns, though" in note for note in table.notes)
-    with pytest.raises(
-        DataError, match=r"line 2: the row 'lineage' holds text.* --labels 'lineage' takes it"
-    ):
-        read_table(path)
-
-
 def test_a_row_without_any_value_is_no_row_of_labels(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("s1,u,1.5,2\ns2,v,NA,NA\ns3,w,3,4\n")
     table = read_table(path, impute="drop")
     assert table.samples == ["s1", "s3"]
     np.testing.assert_array_equal(table.values, [[1.5, 2], [3, 4]])
-
-
-def written_rows(folder, ending, rows):
-    """A file of the rows, and functions that read it."""
-    path = folder / f"x{ending}"
-    if ending == ".xlsx":
-        pandas.DataFrame(rows).to_excel(path, index=False, header=False)
-        return path, [read_table]
-    text = "".join(",".join(map(str, row)).rstrip(",") + "\n" for row in rows).encode()
-    path.write_bytes(gzip.compress(text) if ending.endswith(".gz") else text)
-    return path, [read_table, streamed]
-
-
-def streamed(path, **options):
-    rows = open_rows(path, **options)
-    chunks = list(rows)
-    return Table(
-        np.concatenate([chunk.values for chunk in chunks]),
-        [n for c in chunks for n in c.names],
-        rows.variables,
-    )
-
-
-@pytest.mark.parametrize("ending", [".csv", ".csv.gz", ".xlsx"])
-def test_the_rows_of_names_and_those_to_skip_can_be_told(tmp_path, ending):
-    above = [["measured in 2020", "", ""], ["", "", ""], ["# not a comment", "", ""]]
-    numbers = [[1, 2, 3], [4.5, 5, 6]]
-    told = {
-        # rows, options: names of the columns, how many rows of numbers
-        "no names": ([[3, 4, 5], *numbers], {"header": 0}, None, 3),
-        "numbers are names": ([[7, 5, 9], *numbers], {"header": 1}, ["7", "5", "9"], 2),
-        "below what to skip": ([*above, list("abc"), *numbers], {"skip_rows": 3}, list("abc"), 2),
-        "counted after those": (
-            [*above, [9, 8, 7], *numbers],
-            {"skip_rows": 1, "header": 3},
-            ["9", "8", "7"],
-            2,
-        ),
-        "alone": ([*above, [9, 8, 7], *numbers], {"header": 4}, ["9", "8", "7"], 2),
-        "like a comment": ([["#a", "b", "c"], *numbers], {"header": 1}, ["#a", "b", "c"], 2),
-        "more than are read at first": (
-            [*(above * 70_000), *numbers],
-            {"skip_rows": 210_000, "header": 0},
-            None,
-            2,
-        ),
-    }
-    if ending == ".xlsx":
-        del told["more than are read at first"]
-    for name, (rows, options, variables, length) in told.items():
-        path, readers = written_rows(tmp_path, ending, rows)
-        for read in readers:
-            table = read(path, **options)
-            assert table.variables == (variables or [f"variable {k}" for k in (1, 2, 3)]), name
-            np.testing.assert_array_equal(table.values, rows[-length:], name)
-
-
-MISFITS = {
-    "more than there are": (
-        {"skip_rows": 4},
-        "x.csv has no row after line 4: --skip-rows or --header counts too many",
-    ),
-    "a header below the end": ({"header": 7}, "x.csv has no row after line 6"),
-    "a blank header": ({"header": 2}, "x.csv, line 2 is empty, and --header says that it holds the names"),
-    "a title": (
-        {"header": 1},
-        "x.csv, line 1 has 1 field, and the rows below it have 3: --skip-rows leaves out",
-    ),
-    "a title, unasked": (
-        {},
-        "x.csv, line 1 has 1 field, and the rows below it have 3: --skip-rows leaves out",
-    ),
-    "the last row": ({"header": 4}, "a header and no rows"),
-    "negative": ({"header": -1}, "header must be a whole number of at least 0, not -1"),
-    "half a row": ({"skip_rows": 0.5}, "skip_rows must be a whole number of at least 0, not 0.5"),
-}
 
 
 @pytest.mark.parametrize("name", MISFITS)
@@ -527,24 +466,3 @@ def test_rows_that_do_not_fit_the_file_get_one_sentence(tmp_path, name):
         with pytest.raises(DataError, match=match) as caught:
             read(path, **options)
         assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("options", [{"header": 0}, {"skip_rows": 1}])
-def test_rows_of_text_are_for_text(tmp_path, options):
-    np.save(tmp_path / "x.npy", np.ones((3, 2)))
-    np.savez(tmp_path / "x.npz", X=np.ones((3, 2)))
-    pandas.DataFrame({"a": [1.0, 2.0]}).to_parquet(tmp_path / "x.parquet")
-    for name in ("x.npy", "x.npz", "x.parquet"):
-        for read in (read_table, open_rows):
-            with pytest.raises(
-                DataError, match=f"are for CSV, TSV and Excel, not for {name}: leave them out"
-            ):
-                read(tmp_path / name, **options)
-
-
-def test_blank_records_above_the_header(tmp_path):
-    path = tmp_path / "x.csv"
-    path.write_text(",,\na,b,c\n,,\n1,2,3\n4,5,6\n")
-    table = read_table(path)
-    assert table.variables == ["a", "b", "c"]
-    np.testing.assert_array_equal(table.values, [[1, 2, 3], [4, 5, 6]])
