@@ -35,7 +35,8 @@ def plane(theta):
 @pytest.mark.filterwarnings(
     "ignore:all loadings of variable", "ignore:one factor has nothing", "ignore:every column of X"
 )
-@parametrize_with_checks([FactorRotation(), RotatedPCA()])
+# Some of the checks compare fits to 1e-7, which is less than the default tolerance.
+@parametrize_with_checks([FactorRotation(), RotatedPCA(tol=1e-10)])
 def test_contract(estimator, check):
     check(estimator)
 
@@ -491,6 +492,23 @@ def test_a_constant_feature_has_no_say_in_rotated_pca(scale, rng):
     np.testing.assert_allclose(
         model.loadings_[:6], RotatedPCA(3, "quartimax", scale=scale).fit(X).loadings_, atol=1e-7
     )
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "solver"), [((60, 5), "auto"), ((40, 30), "auto"), ((40, 30), "randomized")]
+)
+def test_weights_of_rotated_pca_are_repetitions(rng, shape, solver, scale):
+    X = rng.standard_normal(shape) @ rng.standard_normal((shape[1], shape[1])) + 100.0
+    weights = rng.integers(0, 4, len(X))
+    model = RotatedPCA(3, scale=scale, svd_solver=solver)
+    weighted = clone(model).fit(X, sample_weight=weights)
+    repeated = clone(model).fit(np.repeat(X, weights, axis=0))
+    for name in ("loadings_", "singular_values_", "explained_variance_ratio_", "mean_"):
+        np.testing.assert_allclose(getattr(weighted, name), getattr(repeated, name), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(weighted.transform(X), repeated.transform(X), atol=1e-6)
+    with pytest.raises(ValueError, match="sum to more than 1"):
+        model.fit(X, sample_weight=np.full(len(X), 1e-3))
 
 
 @pytest.mark.parametrize("n_components", [1, 3, 5])

@@ -161,7 +161,7 @@ class Mine(Orthomax):
 
 def test_bad_weights_get_one_sentence(data):
     X, weights = data
-    with pytest.raises(ValueError, match="positive for at least two samples, and it is for 1"):
+    with pytest.raises(ValueError, match="positive for at least two samples; 1 are positive"):
         ICA().fit(X, sample_weight=np.eye(len(X))[0])
     with pytest.raises(ValueError, match="sample_weight must be finite and not negative"):
         ICA().fit(X, sample_weight=-weights)

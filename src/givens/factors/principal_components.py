@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,16 +11,15 @@ from scipy import sparse
 from scipy.sparse.linalg import ArpackError
 from sklearn.decomposition import PCA
 
-from givens.data.moments import MOST_PRODUCT_FEATURES, Moments, too_large
+from givens.data.moments import MOST_PRODUCT_FEATURES, Moments, moments_of, too_large
 from givens.data.rows import Rows
 from givens.numerics import gram, parallel
-from givens.numerics.scaling import refuse_too_large
+from givens.numerics.scaling import EPS, refuse_too_large
 from givens.streaming.merging import SketchSummary, kept_columns, sketch_columns
-from givens.support.arguments import counted, dense, number_or_share
+from givens.support.arguments import counted, dense, number_or_share, weighted_rows
 
-TALL_FEATURES, TALL_RATIO = 1000, 10
-"""Tables in memory with at most so many features, and so many times as many samples, are decomposed through the products of their
-features, as PCA's svd_solver="auto" does. Others keep the digits of small components, which products lose."""
+SumMoments = Callable[[bool], Moments]
+"""Sums the moments of all rows; the argument says whether products of different features are wanted."""
 
 
 class ComponentOptions(Protocol):
@@ -34,9 +34,13 @@ class ComponentOptions(Protocol):
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The strongest axes of the scatter about the mean, their energies, and the sum of all, in units of `unit` squared."""
+    """The strongest axes of the scatter about the mean, their energies, and the sum of all, in units of `unit` squared.
 
-    samples: int
+    `weight` is the sum of the weights of the samples, or their number.
+    """
+
+    count: int
+    weight: float
     mean: np.ndarray
     deviation: np.ndarray | None
     axes: np.ndarray
@@ -46,17 +50,32 @@ class Spectrum:
     origin: str
 
 
-def principal_components(rows: Rows, options: ComponentOptions) -> tuple[PCA, Spectrum]:
+def principal_components(rows: Rows, options: ComponentOptions, sample_weight: Any) -> tuple[PCA, Spectrum]:
     """The components of all samples, as PCA has them, float32 if the samples are; and what they come from."""
-    features, table = rows.n_features, rows.table
+    features, table, weights = rows.n_features, rows.table, None
+    if sample_weight is not None:
+        table, weights = weighted_rows(rows.matrix("sample_weight"), sample_weight, counted=True)
+
+    def moments(products: bool) -> Moments:
+        if weights is not None:
+            return moments_of(table, rows.unit(), weights, products=products)
+        name = "rotated-pca-products" if products else "rotated-pca-moments"
+        return rows.total(Moments(features, rows.unit(), products=products), name)
+
     in_memory = table is not None and (
         not sparse.issparse(table) or max(table.shape) <= MOST_PRODUCT_FEATURES
     )
     sketched = not in_memory and features > MOST_PRODUCT_FEATURES
-    if rows.samples is not None:
-        _check(options.n_components, rows.samples, features, sketched, in_memory)
+    if sketched and weights is not None:
+        raise ValueError(
+            f"sample_weight needs the products of all features, and more than {MOST_PRODUCT_FEATURES} sparse features have too "
+            "many: leave it out, or make X dense"
+        )
+    samples = rows.samples if table is None else table.shape[0]
+    if samples is not None:
+        _check(options.n_components, samples, features, sketched, in_memory)
     if table is not None and in_memory and not _through_products(table.shape, options):
-        found = _from_samples(rows, options)
+        found = _from_samples(dense(table), weights, moments, options)
     elif options.svd_solver not in ("auto", "covariance_eigh"):
         raise ValueError(
             f"svd_solver={options.svd_solver!r} is for dense samples in memory: leave it out with a dask array or a large "
@@ -64,9 +83,9 @@ def principal_components(rows: Rows, options: ComponentOptions) -> tuple[PCA, Sp
         )
     else:
         with parallel.pool(options.threads):
-            found = (_from_sketch if sketched else _from_products)(rows, options)
-    if rows.samples is None:
-        _check(options.n_components, found.samples, features, sketched, in_memory)
+            found = _from_sketch(rows, options) if sketched else _from_products(rows, moments, options)
+    if samples is None:
+        _check(options.n_components, found.count, features, sketched, in_memory)
     return _as_pca(found, options.n_components, rows), found
 
 
@@ -90,30 +109,31 @@ def _check(n_components: Any, samples: int, features: int, sketched: bool, in_me
 
 
 def _through_products(shape: tuple[int, int], options: ComponentOptions) -> bool:
-    """Whether the components of a table in memory come from the products of its features."""
+    """Whether the components of a table in memory come from the products of its features.
+
+    That is quicker for tall tables, as for PCA's svd_solver="auto"; in others products would lose the digits of small components.
+    """
     samples, features = shape
     if isinstance(options.n_components, str):
         return False
     if options.svd_solver == "auto":
-        return features <= TALL_FEATURES and samples >= TALL_RATIO * features
+        return features <= 1000 and samples >= 10 * features
     return options.svd_solver == "covariance_eigh" and features <= MOST_PRODUCT_FEATURES
 
 
-def _moments(rows: Rows, options: ComponentOptions, products: bool) -> tuple[Moments, np.ndarray, Any]:
-    """The moments of all rows, and the norms of features about their means and their deviations, if these are wanted."""
-    name = "rotated-pca-products" if products else "rotated-pca-moments"
-    found = rows.total(Moments(rows.n_features, rows.unit(), products=products), name)
+def _norms(found: Moments, options: ComponentOptions, products: bool) -> tuple[np.ndarray, Any]:
+    """The norms of features about their means, and their deviations, if these are wanted."""
     if not np.isfinite(found.scatter).all():
         raise too_large(found.unit, "samples")
     norms = np.sqrt(np.diag(found.products()) if products else found.scatter)
     _refuse_constant(norms)
-    deviation = np.where(norms > 0, norms / np.sqrt(found.count - 1), 1.0) if options.scale else None
-    return found, norms, deviation
+    return norms, np.where(norms > 0, norms / np.sqrt(found.weight - 1), 1.0) if options.scale else None
 
 
-def _from_products(rows: Rows, options: ComponentOptions) -> Spectrum:
+def _from_products(rows: Rows, moments: SumMoments, options: ComponentOptions) -> Spectrum:
     """All axes, from the products of features about their means."""
-    found, norms, deviation = _moments(rows, options, products=True)
+    found = moments(True)
+    norms, deviation = _norms(found, options, products=True)
     C, unit = gram.completed(found.products(), norms), found.unit
     if deviation is not None:
         C = C / deviation / deviation[:, None]
@@ -125,6 +145,7 @@ def _from_products(rows: Rows, options: ComponentOptions) -> Spectrum:
     )
     return Spectrum(
         found.count,
+        found.weight,
         found.mean / unit,
         None if deviation is None else deviation / unit,
         axes,
@@ -149,6 +170,7 @@ def _from_sketch(rows: Rows, options: ComponentOptions) -> Spectrum:
     _, roots, axes = np.linalg.svd(kept.Y, full_matrices=False)
     return Spectrum(
         sketch.count,
+        sketch.count,
         sketch.mean * sketch.unit,
         deviation,
         axes,
@@ -159,18 +181,24 @@ def _from_sketch(rows: Rows, options: ComponentOptions) -> Spectrum:
     )
 
 
-def _from_samples(rows: Rows, options: ComponentOptions) -> Spectrum:
+def _from_samples(
+    X: np.ndarray, weights: np.ndarray | None, moments: SumMoments, options: ComponentOptions
+) -> Spectrum:
     """The axes that PCA finds of the centred samples, which keep the digits that a large mean takes."""
-    values = dense(rows.matrix(f"svd_solver={options.svd_solver!r}"))
     with parallel.pool(options.threads):
-        found, norms, deviation = _moments(rows, options, products=False)
+        found = moments(False)
+    norms, deviation = _norms(found, options, products=False)
     unit, mean = found.unit, found.mean / found.unit
-    values = values - mean.astype(values.dtype)
+    values = X - mean.astype(X.dtype)
     if unit != 1.0:
         values *= values.dtype.type(unit)
     if deviation is not None:
         values /= deviation.astype(values.dtype)
     values[:, norms == 0] = 0.0
+    if weights is not None:
+        # PCA subtracts a mean, which weighted samples would have: with their mirror images it is zero.
+        values *= np.sqrt(weights / 2).astype(values.dtype)[:, None]
+        values = np.concatenate((values, -values))
     solver = options.svd_solver
     try:
         pca = PCA(options.n_components, svd_solver=solver, random_state=options.random_state, copy=False).fit(
@@ -182,6 +210,7 @@ def _from_samples(rows: Rows, options: ComponentOptions) -> Spectrum:
     total = found.scatter.sum() if deviation is None else np.sum((norms / deviation) ** 2)
     return Spectrum(
         found.count,
+        found.weight,
         mean,
         None if deviation is None else deviation / unit,
         pca.components_.astype(np.float64),
@@ -199,14 +228,16 @@ def _refuse_constant(energies: Any) -> None:
 
 def _as_pca(found: Spectrum, n_components: Any, rows: Rows) -> PCA:
     """A fitted PCA with these components, as many as were asked for."""
-    samples, features, dtype = found.samples, rows.n_features, rows.dtype
-    most = min(samples, features)
-    variances = found.energies[:most] / (samples - 1)
-    total = found.total / (samples - 1)
+    features, dtype = rows.n_features, rows.dtype
+    most = min(found.count, features)
+    variances = found.energies[:most] / (found.weight - 1)
+    total = found.total / (found.weight - 1)
     number, share = (
         (None, None) if isinstance(n_components, str) else number_or_share(n_components, "n_components")
     )
-    m = len(variances) if number is None else number
+    # By default the components with variance: what is left of the others is rounding.
+    rank = int(np.sum(variances > max(found.count, features) * EPS * variances[0]))
+    m = rank if number is None else number
     if share is not None:
         m = min(int(np.searchsorted(np.cumsum(variances / total), share, side="right")) + 1, m)
     axes = found.axes[:m]
@@ -228,7 +259,7 @@ def _as_pca(found: Spectrum, n_components: Any, rows: Rows) -> PCA:
     pca.explained_variance_ratio_ = (variances[:m] / total).astype(dtype)
     pca.components_ = np.ascontiguousarray(axes, dtype=dtype)
     pca.mean_ = (found.mean if found.deviation is None else np.zeros(features)).astype(dtype)
-    pca.n_components_, pca.n_samples_, pca.n_features_in_ = m, samples, features
+    pca.n_components_, pca.n_samples_, pca.n_features_in_ = m, found.count, features
     return pca
 
 

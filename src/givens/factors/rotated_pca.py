@@ -27,7 +27,7 @@ class RotatedPCA(FactorRotation):
     Parameters
     ----------
     n_components : int or float, optional
-        As in scikit-learn's PCA: how many components, or which share of the variance, below 1. By default all.
+        As in scikit-learn's PCA: how many components, or which share of the variance, below 1. By default all with variance.
     method : str or float, default="varimax"
         As in `FactorRotation`.
     normalize : bool, default=True
@@ -116,7 +116,7 @@ class RotatedPCA(FactorRotation):
     _row_names = "feature_names_in_"
 
     @atomic_fit
-    def fit(self, X: Any, y: None = None) -> Self:
+    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
         """Find the principal components and rotate them.
 
         Parameters
@@ -128,19 +128,22 @@ class RotatedPCA(FactorRotation):
             decomposed itself, as PCA does it; a sparse one, of up to 8,192 samples and features, is made dense for that.
             `result_.method` says what was done.
         y : ignored, optional
+        sample_weight : array, shape (samples,), optional
+            How often each sample counts, at least 0: a weight of 2 counts the sample twice, a weight of 0 leaves it out. Samples
+            on Dask are then refused, and those that are read in blocks are read into memory.
 
         Returns
         -------
         self
         """
         rows = Rows(X, self, Numbers(sparse=True))
-        self.pca_, found = principal_components(rows, self)
+        self.pca_, found = principal_components(rows, self, sample_weight)
         kappa_of(self.method, *self.pca_.components_.shape[::-1])  # refuses what it does not know
         self._rotate(of_decomposition(self.pca_))
         self.mean_ = found.mean.astype(rows.dtype)
         self.scale_ = None if found.deviation is None else found.deviation.astype(rows.dtype)
         with np.errstate(over="ignore", under="ignore"):
-            self.singular_values_ = np.sqrt(self.explained_variance_) * np.sqrt(self.pca_.n_samples_ - 1)
+            self.singular_values_ = np.sqrt(self.explained_variance_) * np.sqrt(found.weight - 1)
         self.noise_variance_ = float(self.pca_.noise_variance_)
         if self.result_ is not None:
             method = f"principal components from {found.origin}; {self.result_.method}"

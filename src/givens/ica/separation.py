@@ -19,7 +19,7 @@ from givens.ica.whitening import WhiteSpace, white_space
 from givens.numerics import parallel
 from givens.numerics.scaling import power_of_two
 from givens.result import Result
-from givens.support.arguments import number_or_share, sample_weights, warn_caller
+from givens.support.arguments import number_or_share, warn_caller, weighted_rows
 from givens.support.fitting import Transformer, atomic_fit, validate_data
 
 
@@ -150,16 +150,8 @@ class SourceSeparation(Transformer, ABC):
 
 def counted_samples(X: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None, float]:
     """The samples of positive weight; their weights over a power of two, or None if all are equal; the sum of the weights."""
-    if sample_weight is None:
+    X, weights = weighted_rows(X, sample_weight, counted=False)
+    if weights is None:
         return X, None, float(len(X))
-    weights = sample_weights(sample_weight, len(X))
-    unit = power_of_two(weights)
-    weights = weights / unit
-    positive = weights > 0
-    if positive.sum() < 2:
-        raise ValueError(
-            f"sample_weight must be positive for at least two samples, and it is for {int(positive.sum())}"
-        )
-    if not positive.all():
-        X, weights = X[positive], weights[positive]
-    return X, None if weights.min() == weights.max() else weights, float(weights.sum()) * unit
+    total = float(weights.sum())
+    return X, None if weights.min() == weights.max() else weights / power_of_two(weights), total

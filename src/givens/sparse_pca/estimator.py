@@ -46,9 +46,9 @@ from givens.sparse_pca.truncated_power import ascend
 from givens.support.arguments import (
     are,
     counted,
-    sample_weights,
     warn_caller,
     warn_of_dominant_feature,
+    weighted_rows,
     whole,
 )
 from givens.support.fitting import Transformer, atomic_fit, finite_or_missing, validate_data
@@ -504,7 +504,7 @@ class SparsePCA(SparseScores):
             )
         except ValueError as error:
             raise missing_explained(error, X) from None
-        X, weights = _weighted(X, sample_weight)
+        X, weights = weighted_rows(X, sample_weight, counted=True)
         resamples = self._resamples(X.shape[0])
         X = self._completed(X, weights)
         with parallel.pool(self.threads):
@@ -655,17 +655,3 @@ class SparsePCA(SparseScores):
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing is not None
         return tags
-
-
-def _weighted(X: Any, sample_weight: Any) -> tuple[Any, np.ndarray | None]:
-    """The samples of positive weight, and their weights; None where each has the weight 1."""
-    if sample_weight is None:
-        return X, None
-    weights = sample_weights(sample_weight, X.shape[0])
-    kept = weights > 0
-    if kept.sum() < 2 or weights.sum() <= 1:
-        raise ValueError(
-            f"sample_weight must be positive for at least two samples and sum to more than 1, since it counts samples; "
-            f"{int(kept.sum())} are positive, and the sum is {weights.sum():g}"
-        )
-    return (X, weights) if kept.all() else (X[kept], weights[kept])

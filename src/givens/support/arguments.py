@@ -177,6 +177,25 @@ def sample_weights(sample_weight: Any, samples: int | None) -> np.ndarray:
     return weights
 
 
+def weighted_rows(X: Any, sample_weight: Any, *, counted: bool) -> tuple[Any, np.ndarray | None]:
+    """Return the samples of positive weight, and their weights; None without weights. If `counted`, they must sum to more than 1.
+
+    >>> weighted_rows(np.eye(3), [2, 0, 1], counted=True)[1]
+    array([2., 1.])
+    """
+    if sample_weight is None:
+        return X, None
+    weights = sample_weights(sample_weight, X.shape[0])
+    positive = weights > 0
+    if positive.sum() < 2 or (counted and weights.sum() <= 1):
+        more = " and sum to more than 1, since it counts samples" if counted else ""
+        raise ValueError(
+            f"sample_weight must be positive for at least two samples{more}; {int(positive.sum())} are positive, and the sum is "
+            f"{weights.sum():g}"
+        )
+    return (X, weights) if positive.all() else (X[positive], weights[positive])
+
+
 def as_array(A: Any, name: str) -> np.ndarray:
     """Return the argument as an array, or raise an error that says why it is none."""
     if hasattr(A, "toarray"):
