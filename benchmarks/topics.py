@@ -39,10 +39,10 @@ from threadpoolctl import threadpool_limits
 
 import givens
 from givens import TopicModel
+from givens.data.documents import WordCounts
 from givens.data.rows import Rows
 from givens.datasets import make_topics
-from givens.topics.coherence import npmi
-from givens.topics.documents import WordCounts
+from givens.topics.word_moments import npmi
 
 WANTED = os.environ.get("GIVENS_TOPICS", "")
 PARTS = ("ap", "simulated", "newsgroups", "stream")
@@ -272,7 +272,7 @@ def completion_perplexity(topics, alpha, observed, held):
 
 def _coherence(topics, train):
     top = np.argsort(-topics, axis=1, kind="stable")[:, :10]
-    return float(np.nanmean(npmi(Rows([train], check=WordCounts(True)), top, train.shape[1])))
+    return float(np.nanmean(npmi(Rows([train], check=WordCounts(True)), top)))
 
 
 def topic_error(truth, topics):

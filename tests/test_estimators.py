@@ -57,7 +57,7 @@ def test_a_whole_number_may_come_as_a_float(X, estimator):
 
 
 def test_other_whole_numbers_of_a_mixture_may_come_as_floats(X):
-    options = {"max_iter": 50, "n_starts": 3, "basis_rank": 4, "basis_samples": 100}
+    options = {"max_iter": 50, "n_starts": 3, "basis_samples": 100}
     whole, floats = (
         SphericalMixture(2, **{name: kind(value) for name, value in options.items()}) for kind in (int, float)
     )

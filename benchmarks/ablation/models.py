@@ -359,7 +359,11 @@ MECHANISMS = (
         MIXTURES,
         (),
         _five_drawn_starts,
-        "kept: undecided; five take 0.5 to 1.0 of the time with the same answer on these rows, but real data were not tried.",
+        (
+            "decided: ten starts, 20 steps each, and no further rounds. On principal components of five real data sets "
+            "(k = 5, 10, 20, 95 fits) they take 0.74 of the time of 21 with a race, and the held-out log-likelihood is better "
+            "13 times and worse 10 times. Five drawn starts are worse more often (17 of 144) than better (15)."
+        ),
     ),
     Mechanism(
         "mixtures: fit to the moments by their noise",

@@ -17,6 +17,8 @@ from sklearn.exceptions import NotFittedError
 from givens import TopicModel
 from givens.datasets import make_topics
 
+pytestmark = pytest.mark.filterwarnings("ignore:not converged")
+
 GROUPS = [{0, 1, 2}, {3, 4, 5}, {6, 7, 8}]
 
 
@@ -82,7 +84,7 @@ def test_negative_counts_are_refused_in_the_same_words():
 
 @pytest.mark.parametrize("method", ["perplexity", "score", "transform"])
 def test_an_unfitted_model_is_refused_in_the_same_words(mixed, method):
-    with pytest.raises(NotFittedError, match="This TopicModel instance is not fitted yet"):
+    with pytest.raises(NotFittedError, match="this TopicModel has seen no data yet"):
         getattr(TopicModel(3), method)(mixed)
 
 
@@ -98,7 +100,7 @@ def test_each_pass_improves_what_it_maximises(mixed):
     # "Passes raise the bound": by default they need not lower `perplexity`, which takes more steps.
     passes = TopicModel(4, max_iter=6, tol=0).fit(mixed)
     assert passes.n_iter_ == 6
-    assert np.diff(passes.bounds_).min() > 0
+    assert np.diff(passes.result_.trace.value).min() > 0
     one, ten = (
         TopicModel(4, max_iter=max_iter, max_doc_update_iter=100, tol=0).fit(mixed) for max_iter in (1, 10)
     )

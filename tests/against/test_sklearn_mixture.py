@@ -49,7 +49,7 @@ def test_the_truth_is_recovered(k, features):
     assert adjusted_rand_score(y, model.predict(X)) > 0.95
 
 
-@pytest.mark.filterwarnings("ignore:EM did not converge")
+@pytest.mark.filterwarnings("ignore:not converged")
 @pytest.mark.parametrize("max_iter", [2, 300])
 @pytest.mark.parametrize("tol", [1e-7, 1e-1])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -117,14 +117,14 @@ def test_em_that_is_cut_short_warns_and_leaves_a_model():
         SphericalMixture(6, variance="distinct", max_iter=1),
         GaussianMixture(6, covariance_type="spherical", max_iter=1, random_state=0),
     ):
-        with pytest.warns(ConvergenceWarning, match="did not converge"):
+        with pytest.warns(ConvergenceWarning, match="not converged|did not converge"):
             model.fit(X)
         assert not model.converged_
         assert model.means_.shape == (6, 3)
         assert np.isfinite(model.score(X))
 
 
-@pytest.mark.filterwarnings("ignore:EM did not converge")
+@pytest.mark.filterwarnings("ignore:not converged")
 @pytest.mark.parametrize("variance", VARIANCES)
 def test_every_step_raises_the_likelihood(variance):
     """Also from one fit to the next longer one: there is no `warm_start`, since the start is always the same."""
@@ -134,9 +134,9 @@ def test_every_step_raises_the_likelihood(variance):
         for steps in (1, 2, 4, 8)
     ]
     assert np.diff(scores).min() > 0
-    model = SphericalMixture(3, variance=variance, max_iter=600, tol=1e-7).fit(X)
+    model = SphericalMixture(3, variance=variance, max_iter=600, tol=1e-4).fit(X)
     assert model.converged_
-    assert np.diff(model.log_likelihood_).min() > 0
+    assert np.diff(model.result_.trace.value).min() > 0
     assert model.score(X) > scores[-1]
 
 

@@ -43,12 +43,12 @@ def counts(X, rows):
 
 def fit_mixture(X=None):
     model = SphericalMixture(3, max_iter=3, n_starts=3).fit(dense(MIXTURE, 700) if X is None else X)
-    return np.concatenate([model.weights_, model.means_.ravel(), model.variances_, model.log_likelihood_])
+    return np.concatenate([model.weights_, model.means_.ravel(), model.variances_, model.result_.trace.value])
 
 
 def fit_topics(X=None):
     model = TopicModel(3, max_iter=2).fit(counts(DOCUMENTS, 401) if X is None else X)
-    return np.concatenate([model.components_.ravel(), model.alpha_, model.bounds_])
+    return np.concatenate([model.components_.ravel(), model.alpha_, model.result_.trace.value])
 
 
 def fit_sparse_pca(X=None, **options):

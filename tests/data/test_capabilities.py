@@ -160,7 +160,7 @@ def merged(name: str, folder: Path, expected: np.ndarray) -> str:
     if not hasattr(model, "merge"):
         return "no"
     half = len(X) // 2
-    basis = {"basis_samples": 60, "basis_documents": 100}
+    basis = {"basis_samples": 60}
     parameters = {key: value for key, value in basis.items() if key in model.get_params()}
     one = type(model)(**{**model.get_params(), **parameters}).partial_fit(X[:half])
     two = one.sibling() if hasattr(one, "sibling") else type(model)(**model.get_params())

@@ -37,7 +37,7 @@ from tests.data.fits import (
 )
 
 distributed = pytest.importorskip("distributed")
-pytestmark = pytest.mark.filterwarnings("ignore:EM did not converge")  # mixtures take few steps here
+pytestmark = pytest.mark.filterwarnings("ignore:not converged")  # mixtures take few steps here
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from tests.data.fits import DATA, MIXTURE, dense
 
 distributed = pytest.importorskip("distributed")
 
-pytestmark = pytest.mark.filterwarnings("ignore:EM did not converge")  # mixtures take few steps here
+pytestmark = pytest.mark.filterwarnings("ignore:not converged")  # mixtures take few steps here
 
 MODELS = {
     "mixture": lambda **options: SphericalMixture(3, max_iter=2, n_starts=3, **options),

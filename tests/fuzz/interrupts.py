@@ -141,7 +141,7 @@ def models() -> Iterator[tuple[str, Target]]:
         )
     for cls in estimators():
         if hasattr(cls, "merge"):
-            basis = {"basis_samples": 100, "basis_documents": 100}
+            basis = {"basis_samples": 100}
             model = unfitted(cls)
             model.set_params(**{key: value for key, value in basis.items() if key in model.get_params()})
             model.partial_fit(LARGE)

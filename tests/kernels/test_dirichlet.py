@@ -3,8 +3,8 @@ import pytest
 from scipy import sparse
 from scipy.special import digamma
 
+from givens.data.documents import Counts
 from givens.kernels.dirichlet import infer, write_exp_digamma
-from givens.topics.documents import Counts
 
 
 def test_exp_digamma_is_that_of_scipy():

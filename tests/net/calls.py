@@ -40,8 +40,15 @@ RENAMED: dict[str, dict[str, str | Callable[[dict[str, Any]], dict[str, Any]] | 
     "SOBI": {"max_sweeps": "max_iter"},
     "FactorRotation": {"max_sweeps": "max_iter", "progress": None, **SQUARED},
     "RotatedPCA": {"max_sweeps": "max_iter", "progress": None, **SQUARED},
-    "SphericalMixture": {"refine_em": "max_iter", "progress": None},
-    "TopicModel": {"n_topics": "n_components", "refine": "max_iter", "progress": None},
+    "SphericalMixture": {"refine_em": "max_iter", "basis_rank": None, "progress": None, **SQUARED},
+    "TopicModel": {
+        "n_topics": "n_components",
+        "refine": "max_iter",
+        "basis_rank": None,
+        "basis_documents": "basis_samples",
+        "progress": None,
+        **SQUARED,
+    },
     "decompose": {"max_sweeps": "max_iter", **SQUARED},
     "sparse_pca_path": {
         "max_sweeps": "max_iter",

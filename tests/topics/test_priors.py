@@ -6,8 +6,8 @@ from scipy.optimize import minimize
 from scipy.special import gammaln
 from scipy.stats import beta as beta_distribution
 
+from givens.data.documents import Counts, WordCounts
 from givens.data.rows import Rows
-from givens.topics.documents import Counts, WordCounts
 from givens.topics.variational import DirichletShares, OneTopic, dirichlet_maximum, refine
 from givens.topics.word_moments import add_products
 
@@ -65,15 +65,21 @@ def test_dirichlet_maximum_is_that_of_a_general_optimiser():
 
 
 @pytest.mark.parametrize("kind", ["dirichlet", "one topic"])
-def test_passes_raise_the_bound(kind, monkeypatch):
-    monkeypatch.setattr("givens.topics.variational.STEP_TOL", 1e-6)
+def test_passes_raise_the_bound(kind):
     rng = np.random.default_rng(2)
     X = sparse.csr_matrix(rng.poisson(rng.gamma(0.3, size=(60, 20))).astype(float))
     topics = rng.dirichlet(np.ones(20), size=3)
     prior = DirichletShares(np.ones(3)) if kind == "dirichlet" else OneTopic(np.full(3, 1 / 3))
     # Without smoothing, which is no part of the bound.
     refined = refine(
-        Rows([X], check=WordCounts(True)), topics, prior, passes=15, steps=2000, smoothing=1e-9, tol=0.0
+        Rows([X], check=WordCounts(True)),
+        topics,
+        prior,
+        passes=15,
+        steps=2000,
+        smoothing=1e-9,
+        min_gain=0.0,
+        step_tol=1e-6,
     )
     assert len(refined.values) > 3
     assert np.all(np.diff(refined.values) > -1e-5)

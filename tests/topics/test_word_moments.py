@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from givens.data.documents import Counts, WordCounts
 from givens.data.rows import Rows
 from givens.numerics import parallel
-from givens.topics.documents import BLOCK_DOCUMENTS, Counts, WordCounts
 from givens.topics.word_moments import FLATTENING, WordMoments, principal_axes
 
 pytest.importorskip("numba")
@@ -79,7 +79,7 @@ def test_documents_of_one_and_two_words_are_used_where_they_can_be():
 
 def test_moments_have_the_same_bits_for_any_number_of_threads():
     rng = np.random.default_rng(1)
-    X = documents(3 * BLOCK_DOCUMENTS + 17, 40, rng)
+    X = documents(800, 40, rng)
     axes = rng.standard_normal((40, 12))
     found = []
     for threads in (1, 2):
@@ -101,15 +101,15 @@ def test_moments_have_the_same_bits_for_any_number_of_threads():
 
 def test_merged_moments_are_those_of_all_documents():
     rng = np.random.default_rng(3)
-    X = documents(2 * BLOCK_DOCUMENTS, 9, rng)
+    X = documents(512, 9, rng)
     axes = rng.standard_normal((9, 4))
     whole, left, right = (WordMoments(axes).begin(0) for _ in range(3))
     whole.add(Counts.of(X))
-    left.add(Counts.of(X[:BLOCK_DOCUMENTS]))
-    right.add(Counts.of(X[BLOCK_DOCUMENTS:]))
+    left.add(Counts.of(X[:256]))
+    right.add(Counts.of(X[256:]))
     left.merge(right)
     np.testing.assert_allclose(left.moments().third, whole.moments().third, atol=1e-14)
-    assert left.count == 2 * BLOCK_DOCUMENTS
+    assert left.count == 512
     with pytest.raises(ValueError, match="different axes"):
         left.merge(WordMoments(axes + 1))
 

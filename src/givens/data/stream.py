@@ -6,12 +6,14 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from givens.data.passes import Summary
 from givens.data.rows import Door, stacked
 from givens.numerics import parallel
+from givens.result import Result
 from givens.support.fitting import atomic_fit
 
 
@@ -176,6 +178,31 @@ class StreamedMoments:
             with parallel.pool(self.threads):
                 self._solved = self._solve_moments(stream.total())
         return self._solved
+
+    @property
+    def result_(self) -> Result:
+        """The run that led to the parameters."""
+        return self._fitted().result
+
+    @property
+    def converged_(self) -> bool:
+        """Whether the run converged."""
+        return self.result_.converged
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of iterations after the solution from moments."""
+        return self._fitted().n_iter
+
+    @property
+    def n_components_(self) -> int:
+        """Number of components."""
+        return len(self._fitted().weights)
+
+    @property
+    def eigenvalues_(self) -> np.ndarray:
+        """Eigenvalues of the second moment, descending."""
+        return self._fitted().eigenvalues
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_solved")

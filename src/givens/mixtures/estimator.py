@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.utils import check_random_state
 
@@ -25,15 +24,13 @@ from givens.data.third_moments import (
     principal_moments,
     shifted,
 )
-from givens.mixtures.em import EM, SAMPLE_ROWS, Mixture, posterior
-from givens.mixtures.whitened_moments import SolvedMixture, by_givens, solve, undecomposed
+from givens.mixtures.em import EM, Mixture, posterior
+from givens.mixtures.whitened_moments import SolvedMixture, by_givens, solve
 from givens.numerics import parallel
 from givens.numerics.scaling import unit_of
-from givens.result import Result
-from givens.support.arguments import counted, is_dask, one_of, tolerance, warn_caller, whole
+from givens.solve.outer_loops import no_run, warn_unless_converged
+from givens.support.arguments import counted, is_dask, one_of, tolerance, whole
 from givens.support.fitting import atomic_fit, validate_data
-
-_VARIANCES = {"common": True, "distinct": False}
 
 
 class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
@@ -54,19 +51,16 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         One variance for all components, or one for each.
     max_iter : int, default=100
         Maximum number of steps of EM after the fit to the moments, each one more pass over the data. 0: moments only. If all are
-        taken and the last gains more than `tol`, there is a ConvergenceWarning.
-    n_starts : int, default=21
+        taken before `tol` is met, there is a ConvergenceWarning.
+    n_starts : int, default=10
         Number of starts of EM. The first is the solution from moments. The others are drawn as in k-means++ and tried on at most
         1,024 rows. If the best of them is clearly more likely there than the first, EM is run from both on all rows, and the more
         likely result is kept. Starts in which a component has fewer than two rows are discarded: with its own variance, the
         likelihood would be unbounded. All are drawn if moments cannot tell the components apart.
-    tol : float, default=1e-4
-        EM stops when a step gains less than this in mean log-likelihood.
-    basis_rank : int, optional
-        For `partial_fit`: the number of axes on which moments are kept, at least k; at most the number of features is used. By
-        default 2k.
+    tol : float, default=0.01
+        Converged when an iteration gains at most tol² times one nat in the mean log-likelihood of a row.
     basis_samples : int, default=2000
-        For `partial_fit`: the axes are the principal axes of this many first rows.
+        For `partial_fit`: moments are kept on the first 2k principal axes of this many first rows.
     threads : int, optional
         By default one per core, at most 8. The result has the same bits for any number.
     random_state : int, RandomState or None, default=0
@@ -77,15 +71,21 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     weights_ : array of shape (k,)
     means_ : array of shape (k, d)
     variances_ : array of shape (k,)
+    covariances_, precisions_ : array of shape (k,)
+        As in scikit-learn's `GaussianMixture` with spherical covariances: the variances, and one over them.
+    lower_bound_ : float
+        Mean log-likelihood of the rows; NaN without EM.
+    n_components_ : int
+        k.
+    n_iter_ : int
+        Number of steps of EM.
     converged_ : bool
-        The last step of EM gained less than `tol`; without EM, the decomposition and the fit to the moments converged.
+        Whether EM converged; without EM, the decomposition and the fit to the moments.
     result_ : Result
-        The run that decomposed the tensor, with the `method`, `converged` and `message` of the whole fit. If moments cannot tell
-        the components apart, nothing was decomposed, and U is empty.
+        The run of EM: its trace has the mean log-likelihood of the rows, first that of the start. U is that of the decomposition.
+        Without EM, the run that decomposed the tensor. If moments cannot tell the components apart, U is empty.
     eigenvalues_ : array
         Eigenvalues of the covariance, descending: k − 1 of them must stand out from the rest, which are the noise.
-    log_likelihood_ : list of float
-        Mean log-likelihood of the rows before each step of EM.
     n_features_in_ : int
 
     Examples
@@ -106,9 +106,8 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         *,
         variance: str = "common",
         max_iter: int = 100,
-        n_starts: int = 21,
-        tol: float = 1e-4,
-        basis_rank: int | None = None,
+        n_starts: int = 10,
+        tol: float = 1e-2,
         basis_samples: int = 2000,
         threads: int | None = None,
         random_state: int | np.random.RandomState | None = 0,
@@ -118,7 +117,6 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         self.max_iter = max_iter
         self.n_starts = n_starts
         self.tol = tol
-        self.basis_rank = basis_rank
         self.basis_samples = basis_samples
         self.threads = threads
         self.random_state = random_state
@@ -146,7 +144,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
             fit = self._fit_span if len(head) < features else self._fit_passes
             self._solved = fit(rows, head)
         self._stream = None
-        _warn_unless_converged(self._solved)
+        warn_unless_converged(self._solved.result)
         return self
 
     def _fit_span(self, data: Rows, rows: np.ndarray) -> SolvedMixture:
@@ -156,39 +154,37 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         their mean in the orthonormal basis Q, so that all distances, and the result, are the same.
         """
         unit, features = unit_of(rows), rows.shape[1]
-        scaled = np.asarray(rows, dtype=float) * unit
+        scaled = shifted(rows, unit, 0.0)
         origin = scaled.mean(axis=0)
         basis, R = np.linalg.qr((scaled - origin).T)
-        coordinates = np.ascontiguousarray(R.T)
+        coordinates = np.ascontiguousarray(R.T) / unit
         found = self._fit_passes(Rows(coordinates), coordinates, features - basis.shape[1])
-        eigenvalues = np.zeros(features)
-        eigenvalues[: len(found.eigenvalues)] = found.eigenvalues / found.unit / found.unit
-        weights, means, variances = found.mixture.moved(1 / found.unit, 0.0)
-        mixture = Mixture(weights, origin + means @ basis.T, variances)
-        history = [value + features * np.log(unit) for value in found.history]
-        return SolvedMixture(mixture, eigenvalues, found.result, unit, history)
+        means = origin * (found.unit / unit) + found.mixture.means @ basis.T
+        return replace(found, mixture=found.mixture._replace(means=means))
 
     def _fit_passes(self, data: Rows, head: np.ndarray, beyond: int = 0) -> SolvedMixture:
         """Fit to rows that are read several times; in `beyond` further directions, without coordinates, all rows are equal."""
-        k, steps = self._whole_number("n_components"), self._whole_number("max_iter")
+        k, steps = int(self.n_components), int(self.max_iter)
         seconds = data.total(Moments(data.n_features, unit_of(head[:TILE])), "mixture-second-moments")
-        eigenvalues, basis = principal_basis(seconds, k - 1)
-        thirds, sample = ThirdMoments(basis), EveryNth(-(-seconds.count // SAMPLE_ROWS))
-        thirds, sample = data.total(Together(thirds, sample), "mixture-third-moments").parts
-        unit, origin = basis.unit, basis.origin
+        spread, basis = principal_basis(seconds, k - 1)
+        sample = EveryNth(-(-seconds.count // 1024))  # EM starts are compared on so many rows
+        thirds, sample = data.total(Together(ThirdMoments(basis), sample), "mixture-third-moments").parts
+        unit, origin, features = basis.unit, basis.origin, len(spread) + beyond
+        spread = np.append(spread, np.zeros(beyond))
         starts: dict[str, Mixture] = {}
         try:
-            found = self._solve(thirds, eigenvalues, beyond)
+            solved = replace(self._solve(thirds, beyond), spread=spread)
             if not steps:
-                return found
-            starts["the moments' solution"], result = found.mixture.moved(1.0, origin), found.result
+                return solved
+            starts["the moments' solution"] = solved.mixture.moved(1.0, origin)
+            first, method = solved.result, solved.result.method
         except TooFewDirections:
             if not steps:
                 raise
-            features = len(eigenvalues) + beyond
-            result = undecomposed(f"moments cannot tell {k} components apart in these {features} features")
-        em = EM(self._common, 1e-12 * float(eigenvalues[0]), self.tol, beyond)
-        drawn = self._whole_number("n_starts") - len(starts)
+            first = no_run()
+            method = f"no tensor is decomposed, since moments cannot tell {k} components apart in these {features} features"
+        em = EM(self._common, 1e-12 * float(spread[0]), float(self.tol) ** 2, beyond)
+        drawn = int(self.n_starts) - len(starts)
         if drawn:
             than = next(iter(starts.values()), None)
             other = em.better_start(shifted(sample.rows(), unit, origin), k, than, drawn, self._seed())
@@ -197,21 +193,18 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         ends = [em.refine(data, start, steps, unit, origin) for start in starts.values()]
         # Of equal ends, the first.
         name, end = max(zip(starts, ends), key=lambda pair: pair[1].values[-1])
-        history = [value + (len(origin) + beyond) * np.log(unit) for value in end.values]
-        taken = counted(len(history), "step", "steps")
-        message = f"converged: the last of {taken} of EM gained less than tol={self.tol:g}"
-        if not end.converged:
-            message = f"EM did not converge in {taken}: raise max_iter or tol"
-        method = f"{result.method}; {taken} of EM from {name}"
-        result = replace(result, method=method, converged=end.converged, message=message)
-        return SolvedMixture(end.following.moved(1.0, -origin), eigenvalues, result, unit, history)
+        end = end._replace(values=[value + features * np.log(unit) for value in end.values])
+        taken = len(end.values) - 1
+        method = f"{method}; {counted(taken, 'step', 'steps')} of EM from {name}"
+        result = end.result(first, "EM", "in mean log-likelihood", method)
+        return SolvedMixture(end.last.moved(1.0, -origin), spread, result, unit, taken)
 
     @atomic_fit
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Update the model with a batch of rows. The result depends on the division into batches by rounding errors only.
 
-        The first `basis_samples` rows determine a basis of `basis_rank` axes, on which the moments of all rows are kept. There is
-        no EM. Parameters are computed when they are first used; before the basis is determined, from the rows so far.
+        The first `basis_samples` rows determine 2k axes, on which the moments of all rows are kept. There is no EM. Parameters
+        are computed when they are first used; before the axes are determined, from the rows so far.
 
         Parameters
         ----------
@@ -227,12 +220,8 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=stream is None)
         self._check_shape(X.shape[1])
         if stream is None:
-            rank = 2 * self._whole_number("n_components")
-            if self.basis_rank is not None:
-                rank = self._whole_number("basis_rank")
-            self._stream = Stream(
-                self._whole_number("basis_samples"), partial(principal_moments, rank=rank), Numbers()
-            )
+            start = partial(principal_moments, rank=2 * int(self.n_components))
+            self._stream = Stream(int(self.basis_samples), start, Numbers())
         self._add(X)
         return self
 
@@ -347,68 +336,56 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         -------
         GaussianMixture
         """
-        mixture, unit = self._mixture()
         other = GaussianMixture(
-            len(mixture.weights), covariance_type="spherical", random_state=self.random_state
+            self.n_components_, covariance_type="spherical", random_state=self.random_state
         )
-        other.weights_, other.means_, other.covariances_ = (
-            part.copy() for part in mixture.moved(1 / unit, 0.0)
-        )
-        other.precisions_cholesky_ = 1 / np.sqrt(other.covariances_)
-        other.precisions_ = other.precisions_cholesky_**2
-        other.converged_ = self.converged_
-        other.n_iter_ = len(self.log_likelihood_)
-        other.lower_bound_ = self.log_likelihood_[-1] if self.log_likelihood_ else -np.inf
-        other.n_features_in_ = self.n_features_in_
+        for name in ("weights_", "means_", "covariances_", "precisions_"):
+            setattr(other, name, getattr(self, name).copy())
+        other.precisions_cholesky_ = np.sqrt(other.precisions_)
+        for name in ("converged_", "n_iter_", "lower_bound_", "n_features_in_"):
+            setattr(other, name, getattr(self, name))
         return other
 
     @property
     def weights_(self) -> np.ndarray:
         """Weights of the components."""
-        return self._fitted().mixture.weights
+        return self._fitted().weights
 
     @property
     def means_(self) -> np.ndarray:
         """Means, one row per component."""
-        found = self._fitted()
-        return found.mixture.means / found.unit
+        solved = self._fitted()
+        return solved.mixture.means / solved.unit
 
     @property
     def variances_(self) -> np.ndarray:
         """Variance of each component; infinite or 0 where float64 cannot hold it."""
-        found = self._fitted()
-        with np.errstate(over="ignore", under="ignore"):
-            return found.mixture.variances / found.unit / found.unit
+        solved = self._fitted()
+        return solved.squared(solved.mixture.variances)
 
     @property
-    def eigenvalues_(self) -> np.ndarray:
-        """Eigenvalues of the covariance, descending."""
-        found = self._fitted()
-        with np.errstate(over="ignore", under="ignore"):
-            return found.eigenvalues / found.unit / found.unit
+    def covariances_(self) -> np.ndarray:
+        """The same as `variances_`."""
+        return self.variances_
 
     @property
-    def converged_(self) -> bool:
-        """Whether all iterations converged."""
-        return self._fitted().result.converged
+    def precisions_(self) -> np.ndarray:
+        """One over the variances."""
+        with np.errstate(divide="ignore"):
+            return 1 / self.variances_
 
     @property
-    def result_(self) -> Result:
-        """The run that decomposed the tensor."""
-        return self._fitted().result
-
-    @property
-    def log_likelihood_(self) -> list[float]:
-        """Mean log-likelihood of the rows before each step of EM."""
-        return self._fitted().history
+    def lower_bound_(self) -> float:
+        """Mean log-likelihood of the rows; NaN without EM."""
+        return self.result_.value if self.n_iter_ else float("nan")
 
     @property
     def _common(self) -> bool:
-        return _VARIANCES[self.variance]
+        return self.variance == "common"
 
     def _mixture(self) -> tuple[Mixture, float]:
-        found = self._fitted()
-        return found.mixture, found.unit
+        solved = self._fitted()
+        return solved.mixture, solved.unit
 
     def _posterior(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         mixture, unit = self._mixture()
@@ -430,47 +407,38 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         return k * d + k - 1 + (1 if self._common else k)
 
     def _solve_moments(self, moments: ThirdMoments) -> SolvedMixture:
-        found = self._solve(moments)
-        _warn_unless_converged(found)
-        return found
+        solved = self._solve(moments)
+        warn_unless_converged(solved.result)
+        return solved
 
-    def _solve(
-        self, thirds: ThirdMoments, eigenvalues: np.ndarray | None = None, beyond: int = 0
-    ) -> SolvedMixture:
+    def _solve(self, thirds: ThirdMoments, beyond: int = 0) -> SolvedMixture:
         """Compute the parameters from the moments, in the unit of the moments."""
-        k = self._whole_number("n_components")
+        k, rank = int(self.n_components), thirds.basis.axes.shape[1]
         if thirds.count < max(k, 2):
             raise ValueError(f"n_samples={thirds.count} rows are too few for n_components={k}")
         moments = thirds.cumulants()
         if not np.trace(moments.covariance) + moments.energy > 1e-30 * (moments.mean @ moments.mean):
             raise ValueError("all rows are equal, so that there is no variance to fit")
         self._check_shape(len(moments.mean) + beyond)
-        if thirds.basis.axes.shape[1] < k - 1:
+        if rank < k - 1:
             raise ValueError(
-                f"moments are kept on {thirds.basis.axes.shape[1]} axes, too few for n_components={k}: start a new stream"
+                f"moments are kept on {rank} axes, too few for n_components={k}: start a new stream"
             )
         decomposition = partial(by_givens, random_state=self._seed(), threads=self.threads)
-        found = solve(moments, k, common=self._common, decomposition=decomposition, beyond=beyond)
-        values = found.eigenvalues if eigenvalues is None else eigenvalues
-        method = f"moments up to the third, decomposed by {found.result.method}, and fitted by their noise"
-        result = replace(found.result, method=method)
-        return replace(found, eigenvalues=values, unit=thirds.basis.unit, result=result)
+        solved = solve(moments, k, common=self._common, decomposition=decomposition, beyond=beyond)
+        method = f"moments up to the third, decomposed by {solved.result.method}, and fitted by their noise"
+        return replace(solved, unit=thirds.basis.unit, result=replace(solved.result, method=method))
 
     def _seed(self) -> int:
         seed = self.random_state
         return int(seed if isinstance(seed, Integral) else check_random_state(seed).randint(2**31))
 
-    def _whole_number(self, name: str) -> int:
-        """A parameter that is a whole number; it may be given as a float."""
-        return whole(getattr(self, name), name, 0 if name == "max_iter" else 1)
-
     def _check(self) -> None:
         """Refuse invalid parameters."""
-        for name in ("n_components", "max_iter", "n_starts", "basis_samples"):
-            self._whole_number(name)
-        if self.basis_rank is not None:
-            whole(self.basis_rank, "basis_rank", self._whole_number("n_components"))
-        one_of(self.variance, "variance", _VARIANCES)
+        for name in ("n_components", "n_starts", "basis_samples"):
+            whole(getattr(self, name), name, 1)
+        whole(self.max_iter, "max_iter", 0)
+        one_of(self.variance, "variance", ("common", "distinct"))
         tolerance(self.tol, "tol")
 
     def _check_shape(self, features: int) -> None:
@@ -479,8 +447,3 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
                 f"n_components={self.n_components} is more than n_features={features}: moments tell at most as many "
                 "components apart as there are features; ask for fewer, or fit with steps of EM (max_iter)"
             )
-
-
-def _warn_unless_converged(found: SolvedMixture) -> None:
-    if not found.result.converged:
-        warn_caller(found.result.message, ConvergenceWarning)

@@ -28,7 +28,7 @@ population (n infinite) there is no prior, and the minimum, 0, is at the exact s
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ from scipy.optimize import brentq, minimize
 from givens.data.third_moments import Cumulants, TooFewDirections, contract, placements
 from givens.mixtures.em import Mixture
 from givens.objectives.tensor import SymmetricTensor
-from givens.result import Result, Trace
+from givens.result import Result
 from givens.tensors.decompose import orthogonal_components
 
 Decomposer = Callable[[np.ndarray], tuple[np.ndarray, Result]]
@@ -57,33 +57,30 @@ def by_givens(T: np.ndarray, random_state: int, threads: int | None) -> tuple[np
     return found.factors, found.result
 
 
-def undecomposed(reason: str) -> Result:
-    """What is reported if no tensor is decomposed for some reason."""
-    return Result(
-        U=np.empty((0, 0)),
-        value=np.nan,
-        converged=False,
-        message=reason,
-        sweeps=0,
-        rotations=0,
-        flops=0.0,
-        gradient_norm=np.nan,
-        orthogonality=0.0,
-        seconds=0.0,
-        trace=Trace([0], [0.0], [0.0], [np.nan], [np.nan], [""]),
-        method=f"no tensor is decomposed, since {reason}",
-    )
-
-
 @dataclass(frozen=True)
 class SolvedMixture:
-    """The mixture of unit·x, the eigenvalues of its covariance, the run of the decomposition, and log-likelihoods in EM."""
+    """The mixture of unit·x, the eigenvalues of its covariance, the run that found it, and its number of steps of EM."""
 
     mixture: Mixture
-    eigenvalues: np.ndarray
+    spread: np.ndarray
     result: Result
     unit: float = 1.0
-    history: list[float] = field(default_factory=list)
+    n_iter: int = 0
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Weights of the components."""
+        return self.mixture.weights
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        """Eigenvalues of the covariance of x, descending."""
+        return self.squared(self.spread)
+
+    def squared(self, variances: np.ndarray) -> np.ndarray:
+        """Variances of x from those of unit·x; infinite or 0 where float64 cannot hold them."""
+        with np.errstate(over="ignore", under="ignore"):
+            return variances / self.unit / self.unit
 
 
 def solve(

@@ -5,8 +5,17 @@ EM, variational passes, truncated power steps and refits are no descent on one s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from time import perf_counter
 from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from givens.result import PhaseSummary, Result, Stop, Trace
+from givens.support.arguments import warn_caller
 
 X = TypeVar("X")
 Start = TypeVar("Start")
@@ -28,6 +37,8 @@ class Iterated(NamedTuple, Generic[X]):
         The value of each x, the start first.
     converged : bool
         Whether the last steps gained no more than the tolerance.
+    seconds : list of float
+        The time at which each value was known.
     """
 
     best: X
@@ -35,6 +46,65 @@ class Iterated(NamedTuple, Generic[X]):
     following: X
     values: list[float]
     converged: bool
+    seconds: list[float]
+
+    def result(self, first: Result, phase: str, unit: str, method: str) -> Result:
+        """The `Result` of all steps, as that of a run of which `best` or `last` is the end.
+
+        Parameters
+        ----------
+        first : Result
+            The run that led to the start, or `no_run()`. Its matrix stays, as do the numbers that these steps do not have.
+        phase : str
+            What a step is called in the trace.
+        unit : str
+            The unit of a gain, for the message.
+        method : str
+            What was done, the steps included.
+        """
+        steps, missing = len(self.values) - 1, [math.nan] * len(self.values)
+        gain = self.values[-1] - self.values[0]
+        message = f"not converged: max_iter = {steps} reached; raise max_iter or tol"
+        if self.converged:
+            message = (
+                f"converged: step {steps} of {phase} gained {self.values[-1] - self.values[-2]:.2g} {unit}"
+            )
+        return replace(
+            first,
+            value=self.values[-1],
+            converged=self.converged,
+            stop=Stop.SMALL_STEP if self.converged else Stop.MAX_ITER,
+            message=message,
+            method=method,
+            seconds=first.seconds + self.seconds[-1],
+            trace=Trace(
+                list(range(steps + 1)), self.seconds, missing, self.values, missing, ["", *[phase] * steps]
+            ),
+            phases=(*first.phases, PhaseSummary(phase, steps, gain, math.nan, self.seconds[-1])),
+        )
+
+
+def no_run() -> Result:
+    """What stands before steps that no run precedes."""
+    return Result(
+        U=np.empty((0, 0)),
+        value=math.nan,
+        converged=False,
+        message="",
+        sweeps=0,
+        rotations=0,
+        flops=0.0,
+        gradient_norm=math.nan,
+        orthogonality=0.0,
+        seconds=0.0,
+        trace=Trace(),
+    )
+
+
+def warn_unless_converged(result: Result) -> None:
+    """Warn, with the reason, of a run that did not converge."""
+    if not result.converged:
+        warn_caller(result.message, ConvergenceWarning)
 
 
 def iterate(
@@ -71,9 +141,12 @@ def iterate(
     """
     best, most, idle, last = x, -float("inf"), -1, x
     values: list[float] = []
+    seconds: list[float] = []
+    began = perf_counter()
     for _ in range(max_iter):
         value, following = step(x)
         values.append(value)
+        seconds.append(perf_counter() - began)
         # No first value exceeds −∞ + ∞, but it is not counted as idle.
         idle = 0 if value > most + (tol * abs(most) if relative else tol) else idle + 1
         if value > most:
@@ -81,7 +154,7 @@ def iterate(
         last, x = x, following
         if idle >= patience:
             break
-    return Iterated(best, last, x, values, idle >= patience)
+    return Iterated(best, last, x, values, idle >= patience, seconds)
 
 
 def one_by_one(run: Callable[[Start], Run], starts: Iterable[Start]) -> list[Run]:

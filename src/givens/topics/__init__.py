@@ -2,9 +2,7 @@
 
 | module | what |
 |---|---|
-| `documents` | word counts, checked and read in chunks of a fixed number of documents |
-| `word_moments` | moments of the words up to the third, on a few axes, and topics from them |
+| `word_moments` | moments of the words up to the third, on a few axes, topics from them, and their coherence |
 | `variational` | refinement of topics by passes over the documents, with a prior of their shares |
-| `coherence` | normalised pointwise mutual information of a topic's words |
 | `estimator` | `TopicModel` |
 """

@@ -11,49 +11,51 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import digamma
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from givens.data.by_rows import by_rows
-from givens.data.passes import Together
+from givens.data.documents import WordCounts
 from givens.data.rows import Rows
 from givens.data.stream import Stream, StreamedMoments
 from givens.numerics import parallel
 from givens.result import Result
+from givens.solve.outer_loops import no_run, warn_unless_converged
 from givens.support.arguments import counted, finite, generator, one_of, tolerance, warn_caller, whole
 from givens.support.fitting import atomic_fit
-from givens.topics.coherence import npmi
-from givens.topics.documents import EmptyDocuments, WordCounts
-from givens.topics.variational import DirichletShares, Inference, OneTopic, Prior, refine
+from givens.topics.variational import LEAST_ALPHA, DirichletShares, Inference, OneTopic, Prior, refine
 from givens.topics.word_moments import (
     MomentTopics,
     WordMoments,
+    npmi,
     principal_axes,
     principal_word_moments,
     solve_topics,
 )
 
-_COUNTS = {"whole": True, "any": False}
-_STEPS = 100
-_STEP_TOL = 1e-4
-_LEAST_ALPHA = 1e-3
-_MOST_ALPHA0 = 1e9
-_DEFAULT_ALPHA0 = 1.0  # where α begins; a pass can double or halve it
-
 
 @dataclass(frozen=True)
-class _Fitted:
-    """What a fit found."""
+class _Solved:
+    """Pseudo-counts of the words of each topic, the prior, what the moments gave, and the run."""
 
     counts: np.ndarray
     prior: Prior
-    found: MomentTopics | None
-    bounds: list[float]
-    converged: bool
+    start: MomentTopics
+    result: Result
+    n_iter: int = 0
 
     @property
     def topics(self) -> np.ndarray:
         """Words x topics, each topic of sum 1."""
         return np.ascontiguousarray((self.counts / self.counts.sum(axis=1, keepdims=True)).T)
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Mean shares of the topics under the prior."""
+        return self.prior.weights
+
+    @property
+    def eigenvalues(self) -> np.ndarray:
+        """Eigenvalues of the second moment."""
+        return self.start.eigenvalues
 
 
 class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -71,24 +73,23 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         Sum of the Dirichlet parameters of a document's topic shares: small if documents have few topics each. 0 is the
         single-topic model, in which all words of a document belong to one topic. By default the topics from moments are those for
         α0 = 1, and the refinement then learns α. A given α0 is not changed.
-    max_iter : int, default=10
-        Maximum number of variational passes. 0: moments only.
+    max_iter : int, default=100
+        Maximum number of variational passes. 0: moments only. If all are taken before `tol` is met, there is a
+        ConvergenceWarning.
     max_doc_update_iter : int, default=5
         Maximum number of steps per document in each of these passes. On real texts, which no model describes exactly, few steps
         are as good or better; for tens of thousands of documents that follow the model, 30 give more accurate topics.
     topic_word_prior : float, default=0.05
         η, the count that the refinement adds to every word of every topic. With moments only, the counts that are added are
         proportional to the frequencies of the words, and η on average.
-    tol : float, default=1e-4
-        The refinement stops when a pass raises the bound of the log-likelihood per word by less than this.
+    tol : float, default=0.01
+        Converged when an iteration gains at most tol² times one nat in the bound of the log-likelihood per word.
     counts : {"whole", "any"}, default="whole"
         "whole" refuses fractional counts, for which the moments have no meaning. "any" accepts them.
     vocabulary : sequence of str, or mapping of str to int, optional
         The words of the columns, for `top_words`; as `CountVectorizer` has them in `get_feature_names_out()` or `vocabulary_`.
-    basis_rank : int, optional
-        For `partial_fit`: the number of axes on which moments are kept, at least k. By default 2k + 10.
-    basis_documents : int, default=5000
-        For `partial_fit`: the axes are the principal axes of this many first documents.
+    basis_samples : int, default=5000
+        For `partial_fit`: moments are kept on the first 2k + 10 principal axes of this many first documents.
     threads : int, optional
         By default one per core, at most 8. The result has the same bits for any number.
     random_state : int, RandomState, Generator or None, default=0
@@ -103,22 +104,22 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         the components in the decomposition of the third moment.
     alpha_ : array of shape (k,)
         Dirichlet parameters of the shares, 0 in the single-topic model.
-    converged_ : bool
-        Whether the last variational pass raised the bound by less than `tol`; without passes, whether the decomposition
-        converged.
-    result_ : Result or None
-        The run that decomposed the third moment, with the `converged` and `message` of the passes if there were any; None if the
-        moments could not tell k topics apart (a warning says so).
-    residual_ : float
-        The share of the whitened third moment that the topics leave unexplained.
-    eigenvalues_ : array
-        Eigenvalues of the second moment of the words on the axes, descending.
+    n_components_ : int
+        k.
     n_iter_ : int
         Number of variational passes.
-    bounds_ : list of float
-        Lower bound of the log-likelihood per word: of the topics from moments, and after each of these passes.
+    converged_ : bool
+        Whether the variational passes converged; without passes, whether the decomposition did.
+    result_ : Result
+        The run of the passes: its trace has the lower bound of the log-likelihood per word, first that of the topics from
+        moments. U is that of the decomposition. Without passes, the run that decomposed the third moment. If moments cannot tell
+        k topics apart (a warning says so), U is empty.
+    residual_ : float
+        The share of the whitened third moment that the topics leave unexplained; NaN if moments cannot tell them apart.
+    eigenvalues_ : array
+        Eigenvalues of the second moment of the words on the axes, descending.
     bound_ : float
-        Perplexity of the training documents by the last of these bounds; NaN without refinement. `perplexity` takes up to 100
+        Perplexity of the training documents by the last bound of the trace; NaN without passes. `perplexity` takes up to 100
         steps per document instead of `max_doc_update_iter`, and is lower.
     doc_topic_prior_, topic_word_prior_, exp_dirichlet_component_, n_batch_iter_
         As in scikit-learn's `LatentDirichletAllocation`; the first is `alpha_`.
@@ -138,21 +139,20 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
     [5, 5, 5]
     """
 
-    _solved: _Fitted | None
+    _solved: _Solved | None
 
     def __init__(
         self,
         n_components: int = 10,
         *,
         alpha0: float | None = None,
-        max_iter: int = 10,
+        max_iter: int = 100,
         max_doc_update_iter: int = 5,
         topic_word_prior: float = 0.05,
-        tol: float = 1e-4,
+        tol: float = 1e-2,
         counts: str = "whole",
         vocabulary: Sequence[str] | Mapping[str, int] | None = None,
-        basis_rank: int | None = None,
-        basis_documents: int = 5000,
+        basis_samples: int = 5000,
         threads: int | None = None,
         random_state: Any = 0,
     ) -> None:
@@ -164,8 +164,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.tol = tol
         self.counts = counts
         self.vocabulary = vocabulary
-        self.basis_rank = basis_rank
-        self.basis_documents = basis_documents
+        self.basis_samples = basis_samples
         self.threads = threads
         self.random_state = random_state
 
@@ -190,20 +189,17 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         rng = generator(self.random_state)
         with parallel.pool(self.threads):
             axes = principal_axes(documents, documents.n_features, int(self.n_components), rng)
-            both = documents.total(Together(WordMoments(axes), EmptyDocuments()), "topics-moments")
-            state, empty = both.parts
-            _warn_of_empty(state, empty, words)
-            fitted = self._solve(state, rng, bool(self.max_iter))
-            if self.max_iter:
-                fitted = self._refined(documents, fitted)
-        self._solved, self._stream = fitted, None
+            moments = documents.total(WordMoments(axes), "topics-moments")
+            _warn_of_empty(moments, words)
+            solved = self._solve(moments, rng, documents if self.max_iter else None)
+        self._solved, self._stream = solved, None
         return self
 
     @atomic_fit
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Update the model with a batch of documents.
 
-        The first `basis_documents` documents determine `basis_rank` axes, on which the moments of all documents are kept. They
+        The first `basis_samples` documents determine 2k + 10 axes, on which the moments of all documents are kept. They
         take 2·words·rank + rank³ numbers. There is no refinement, which would need the documents again. Topics are computed when
         they are first used; before the axes are determined, from the documents so far.
 
@@ -221,37 +217,41 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         rows = self._door().table(self, X, reset=stream is None)
         if stream is None:
             self._words(rows.shape[1])
-            rank = 2 * int(self.n_components) + 10 if self.basis_rank is None else int(self.basis_rank)
+            rank = 2 * int(self.n_components) + 10
             start = partial(principal_word_moments, rank=rank, random_state=self.random_state)
-            self._stream = Stream(int(self.basis_documents), start, self._door())
+            self._stream = Stream(int(self.basis_samples), start, self._door())
         self._add(rows)
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Any, normalize: bool = True) -> np.ndarray:
         """Topic shares of documents.
 
         Parameters
         ----------
         X : sparse matrix or array-like of shape (documents, words), or iterable of such
+        normalize : bool, default=True
+            Divide each row by its sum. Otherwise a row has the parameters of the Dirichlet distribution of a document's shares;
+            their sum is that of `alpha_` plus the number of words.
 
         Returns
         -------
         array of shape (documents, k)
-            Rows of sum 1; a document without words has the mean shares of the prior. For a dask array or data frame, a dask array
-            that is not computed yet.
+            Rows of sum 1, if normalised; a document without words has the mean shares of the prior. For a dask array or data
+            frame, a dask array that is not computed yet.
         """
-        return by_rows(self, "_shares", X, len(self._checked_fit().counts), np.float64)
+        method = "_shares" if normalize else "_pseudo_counts"
+        return by_rows(self, method, X, self.n_components_, np.float64)
 
     def _shares(self, X: Any) -> np.ndarray:
-        fitted = self._fitted()
-        topics = fitted.topics
+        solved = self._fitted()
+        topics = solved.topics
         documents = Rows(X, self, self._door(), reset=False)
         with parallel.pool(self.threads):
-            shares = [
-                fitted.prior.infer(counts, topics, steps=_STEPS, tol=_STEP_TOL, expected=None).shares
-                for counts in documents
-            ]
-        return np.concatenate(shares)
+            return np.concatenate([solved.prior.infer(counts, topics).shares for counts in documents])
+
+    def _pseudo_counts(self, X: Any) -> np.ndarray:
+        lengths = np.concatenate([counts.lengths for counts in Rows(X, self, self._door(), reset=False)])
+        return self._shares(X) * (lengths + self.alpha_.sum())[:, None]
 
     def score(self, X: Any, y: Any = None) -> float:
         """Lower bound of the log-likelihood of documents, given the topics and α (the likelihood itself if alpha0 is 0).
@@ -311,7 +311,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         top = self._top(whole(n_words, "n_words", 2))
         documents = Rows(X, self, self._door(), reset=False)
-        return npmi(documents, top, documents.n_features)
+        return npmi(documents, top)
 
     @property
     def components_(self) -> np.ndarray:
@@ -329,44 +329,9 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return self._fitted().prior.alpha
 
     @property
-    def result_(self) -> Result | None:
-        """The run that decomposed the third moment; `method`, `converged` and `message` include the variational passes."""
-        found = self._fitted().found
-        if found is None:
-            return None
-        passes = counted(self.n_iter_, "variational pass", "variational passes")
-        result = replace(
-            found.result,
-            method=f"moments of words up to the third, decomposed by {found.result.method}; {passes}",
-        )
-        if not self.bounds_:
-            return result
-        gain = self.bounds_[-1] - self.bounds_[-2]
-        state = "converged" if self.converged_ else f"not converged with max_iter={self.max_iter}"
-        message = f"{state}: the last of {passes} raised the bound per word by {gain:.2g} (tol={self.tol:g})"
-        return replace(result, converged=self.converged_, message=message)
-
-    @property
-    def converged_(self) -> bool:
-        """Whether the variational passes converged, or without passes the decomposition."""
-        return self._fitted().converged
-
-    @property
     def residual_(self) -> float:
         """What the decomposition left unexplained."""
-        found = self._fitted().found
-        return float("nan") if found is None else found.residual
-
-    @property
-    def eigenvalues_(self) -> np.ndarray:
-        """Eigenvalues of the second moment."""
-        found = self._fitted().found
-        return np.empty(0) if found is None else found.eigenvalues
-
-    @property
-    def n_iter_(self) -> int:
-        """Variational passes."""
-        return max(len(self.bounds_) - 1, 0)
+        return self._fitted().start.residual
 
     @property
     def n_batch_iter_(self) -> int:
@@ -374,15 +339,9 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return self.n_iter_
 
     @property
-    def bounds_(self) -> list[float]:
-        """Bound of the log-likelihood per word at the start and after each pass."""
-        return self._fitted().bounds
-
-    @property
     def bound_(self) -> float:
         """Perplexity of the training documents."""
-        bounds = self._fitted().bounds
-        return float(np.exp(-bounds[-1])) if bounds else float("nan")
+        return float(np.exp(-self.result_.value)) if self.n_iter_ else float("nan")
 
     @property
     def doc_topic_prior_(self) -> np.ndarray:
@@ -411,66 +370,64 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         tags.input_tags.positive_only = True
         return tags
 
-    def _solve_moments(self, moments: WordMoments) -> _Fitted:
-        return self._solve(moments, generator(self.random_state), False)
+    def _solve_moments(self, moments: WordMoments) -> _Solved:
+        return self._solve(moments, generator(self.random_state))
 
-    def _solve(self, state: WordMoments, rng: np.random.Generator, refined: bool) -> _Fitted:
-        """Topics from moments; if these fail and a refinement follows, random topics."""
-        k = int(self.n_components)
-        alpha0 = _DEFAULT_ALPHA0 if self.alpha0 is None else float(self.alpha0)
-        found: MomentTopics | None = None
+    def _solve(
+        self, moments: WordMoments, rng: np.random.Generator, documents: Rows | None = None
+    ) -> _Solved:
+        """Topics from moments, refined by passes over documents; if moments fail, the passes start from random topics."""
+        k, prior_count = int(self.n_components), float(self.topic_word_prior)
+        alpha0 = 1.0 if self.alpha0 is None else float(self.alpha0)  # a pass can double or halve it
+        total = moments.totals[0]
+        frequencies = moments.diagonals[:, 0] / total
         try:
-            found = solve_topics(state.moments(), k, alpha0, rng, self.threads)
+            start = solve_topics(moments.moments(), k, alpha0, rng, self.threads)
+            method = f"moments of words up to the third, decomposed by {start.result.method}"
         except ValueError as error:
-            if not refined:
+            if documents is None:
                 raise
-            warn_caller(
-                f"{error}; the refinement starts from random topics instead",
-                UserWarning,
-            )
-        frequencies = state.diagonals[:, 0] / state.totals[0]
-        smoothing = self.topic_word_prior * len(frequencies) * frequencies
-        if found is None:
+            method = "random topics"
+            warn_caller(f"{error}; the refinement starts from {method} instead", UserWarning)
             # As scikit-learn's LatentDirichletAllocation does, but about the frequencies of the words.
-            topics, weights = frequencies * rng.gamma(100.0, size=(k, len(frequencies))), np.full(k, 1 / k)
-        else:
-            topics, weights = found.topics, found.weights
-        topics = on_simplex(topics, frequencies)
+            topics = frequencies * rng.gamma(100.0, size=(k, len(frequencies)))
+            start = MomentTopics(topics, np.full(k, 1 / k), np.empty(0), float("nan"), no_run())
+        topics, weights = on_simplex(start.topics, frequencies), start.weights
         prior: Prior = OneTopic(weights)
         if alpha0:
-            prior = DirichletShares(np.maximum(alpha0 * weights, _LEAST_ALPHA), fixed=self.alpha0 is not None)
-        counts = state.totals[0] * weights[:, None] * topics + smoothing
+            alpha = np.maximum(alpha0 * weights, LEAST_ALPHA)
+            prior = DirichletShares(alpha, fixed=self.alpha0 is not None)
+        counts = total * weights[:, None] * topics + prior_count * len(frequencies) * frequencies
         # Words that occur in no document get a small probability instead of 0.
-        counts = np.maximum(counts, 1e-3 * self.topic_word_prior + 1e-300)
-        return _Fitted(counts, prior, found, [], found is not None and found.result.converged)
-
-    def _refined(self, documents: Rows, start: _Fitted) -> _Fitted:
+        counts = np.maximum(counts, 1e-3 * prior_count + 1e-300)
+        if documents is None:
+            result = replace(start.result, method=method)
+            return _Solved(counts, prior, start, result)
         refined = refine(
             documents,
-            start.topics.T,
-            start.prior,
+            counts,
+            prior,
             passes=int(self.max_iter),
             steps=int(self.max_doc_update_iter),
-            smoothing=float(self.topic_word_prior) + 1e-12,
-            tol=float(self.tol),
+            smoothing=prior_count + 1e-12,
+            min_gain=float(self.tol) ** 2,
         )
         counts, prior = refined.last
-        return _Fitted(np.ascontiguousarray(counts.T), prior, start.found, refined.values, refined.converged)
+        passes = len(refined.values) - 1
+        method = f"{method}; {counted(passes, 'variational pass', 'variational passes')}"
+        result = refined.result(start.result, "variational inference", "in the bound per word", method)
+        warn_unless_converged(result)
+        return _Solved(np.ascontiguousarray(counts.T), prior, start, result, passes)
 
     def _door(self) -> WordCounts:
-        return WordCounts(_COUNTS[self.counts])
-
-    def _checked_fit(self) -> _Fitted:
-        check_is_fitted(self)
-        return self._fitted()
+        return WordCounts(whole=self.counts == "whole")
 
     def _inferred(self, X: Any) -> Inference:
         """The inference over the documents of X."""
-        fitted = self._checked_fit()
+        solved = self._fitted()
         documents = Rows(X, self, self._door(), reset=False)
         with parallel.pool(self.threads):
-            inference = Inference(fitted.topics, fitted.prior, _STEPS, _STEP_TOL, counted=False)
-            return documents.total(inference, "topics-likelihood")
+            return documents.total(Inference(solved.topics, solved.prior), "topics-likelihood")
 
     def _top(self, n_words: int) -> np.ndarray:
         n_words = whole(n_words, "n_words", 1, self.n_features_in_, "the number of words")
@@ -508,19 +465,16 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     def _check(self) -> None:
         """Refuse invalid parameters."""
-        k = whole(self.n_components, "n_components", 1, 2**31 - 1)
+        for name in ("n_components", "max_doc_update_iter", "basis_samples"):
+            whole(getattr(self, name), name, 1)
         whole(self.max_iter, "max_iter", 0)
-        whole(self.max_doc_update_iter, "max_doc_update_iter", 1)
-        whole(self.basis_documents, "basis_documents", 1)
-        if self.basis_rank is not None:
-            whole(self.basis_rank, "basis_rank", k)
-        if self.alpha0 is not None and not (tolerance(self.alpha0, "alpha0") <= _MOST_ALPHA0):
+        if self.alpha0 is not None and not (tolerance(self.alpha0, "alpha0") <= 1e9):
             raise ValueError(
-                f"alpha0 must be a number from 0 (one topic per document) to {_MOST_ALPHA0:g}, got {self.alpha0!r}"
+                f"alpha0 must be a number from 0 (one topic per document) to 1e9, got {self.alpha0!r}"
             )
         tolerance(self.tol, "tol")
         finite(self.topic_word_prior, "topic_word_prior")
-        one_of(self.counts, "counts", _COUNTS)
+        one_of(self.counts, "counts", ("whole", "any"))
 
 
 def on_simplex(topics: np.ndarray, frequencies: np.ndarray) -> np.ndarray:
@@ -539,19 +493,18 @@ def _as_list(vocabulary: Any) -> list[Any]:
         ) from None
 
 
-def _warn_of_empty(state: WordMoments, empty: EmptyDocuments, words: list[str] | None) -> None:
+def _warn_of_empty(moments: WordMoments, words: list[str] | None) -> None:
     """Warn of documents without words and of words without documents, which are seldom intended."""
     notes = []
-    if empty.number:
+    if moments.empty:
         notes.append(
-            f"{empty.number} of {state.count} documents have no words, the first is number {empty.first}: "
-            "they say nothing about the topics"
+            f"{moments.empty:.0f} of {moments.count} documents have no words: they say nothing about the topics"
         )
-    unused = np.flatnonzero(state.diagonals[:, 0] == 0)
+    unused = np.flatnonzero(moments.diagonals[:, 0] == 0)
     if len(unused):
         first = str(unused[0]) if words is None else repr(words[unused[0]])
         notes.append(
-            f"{len(unused)} of {len(state.diagonals)} words occur in no document, the first is {first}: "
+            f"{len(unused)} of {len(moments.diagonals)} words occur in no document, the first is {first}: "
             "they have the least probability in every topic"
         )
     if notes:

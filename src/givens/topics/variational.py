@@ -24,16 +24,15 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.special import digamma, gammaln, logsumexp, polygamma
 
+from givens.data.documents import Counts
 from givens.data.passes import Sums
 from givens.data.rows import Rows
 from givens.numerics import parallel
 from givens.solve.outer_loops import Iterated, iterate
-from givens.topics.documents import Counts
 from givens.topics.word_moments import add_products, projected
 
-STEP_TOL = 1e-3
-_MOST_GROWTH = 2.0
-_LEAST_ALPHA, _MOST_ALPHA = 1e-3, 100.0
+LEAST_ALPHA = 1e-3
+"""Smallest Dirichlet parameter: below it, a topic would be lost and could not come back."""
 
 
 class Inferred(NamedTuple):
@@ -56,7 +55,13 @@ class Prior(Protocol):
         """Mean shares of the topics."""
 
     def infer(
-        self, counts: Counts, topics: np.ndarray, *, steps: int, tol: float, expected: np.ndarray | None
+        self,
+        counts: Counts,
+        topics: np.ndarray,
+        *,
+        steps: int = 100,
+        tol: float = 1e-4,
+        expected: np.ndarray | None = None,
     ) -> Inferred:
         """Infer the topics of documents; add to `expected` the expected counts divided by `topics`."""
 
@@ -77,7 +82,13 @@ class DirichletShares:
         return self.alpha / self.alpha.sum()
 
     def infer(
-        self, counts: Counts, topics: np.ndarray, *, steps: int, tol: float, expected: np.ndarray | None
+        self,
+        counts: Counts,
+        topics: np.ndarray,
+        *,
+        steps: int = 100,
+        tol: float = 1e-4,
+        expected: np.ndarray | None = None,
     ) -> Inferred:
         """Infer by at most `steps` variational steps per document; stop when one changes γ by less than `tol` times the words."""
         from givens.kernels.dirichlet import infer
@@ -122,8 +133,8 @@ class DirichletShares:
         if self.fixed or not documents or len(self.alpha) == 1:
             return self
         alpha = dirichlet_maximum(self.alpha, statistics / documents)
-        alpha = np.clip(alpha, self.alpha / _MOST_GROWTH, self.alpha * _MOST_GROWTH)
-        return DirichletShares(np.clip(alpha, _LEAST_ALPHA, _MOST_ALPHA))
+        alpha = np.clip(alpha, self.alpha / 2, self.alpha * 2)
+        return DirichletShares(np.clip(alpha, LEAST_ALPHA, 100.0))
 
 
 def dirichlet_maximum(alpha: np.ndarray, mean_logs: np.ndarray, most: int = 50) -> np.ndarray:
@@ -153,7 +164,13 @@ class OneTopic:
         return np.zeros(len(self.weights))
 
     def infer(
-        self, counts: Counts, topics: np.ndarray, *, steps: int, tol: float, expected: np.ndarray | None
+        self,
+        counts: Counts,
+        topics: np.ndarray,
+        *,
+        steps: int = 100,
+        tol: float = 1e-4,
+        expected: np.ndarray | None = None,
     ) -> Inferred:
         """Compute the posterior of each document's topic; `steps` and `tol` are not used."""
         logs = projected(counts, np.log(np.maximum(topics, 1e-300, dtype=np.float64)))
@@ -181,7 +198,7 @@ class Inference(Sums):
     steps, tol
         Maximum number of steps per document, and the change at which they stop.
     counted : bool
-        Whether to sum the expected counts.
+        Whether to sum the expected counts, as for a pass.
     """
 
     statistics: np.ndarray
@@ -189,7 +206,9 @@ class Inference(Sums):
     words: float
     expected: np.ndarray | None = None
 
-    def __init__(self, topics: np.ndarray, prior: Prior, steps: int, tol: float, counted: bool) -> None:
+    def __init__(
+        self, topics: np.ndarray, prior: Prior, steps: int = 100, tol: float = 1e-4, counted: bool = False
+    ) -> None:
         shapes = {"expected": topics.shape} if counted else {}
         super().__init__(statistics=(topics.shape[1],), bound=(), words=(), **shapes)
         self.topics, self.prior, self.steps, self.tol = topics, prior, steps, tol
@@ -211,25 +230,26 @@ class Inference(Sums):
 
 def refine(
     documents: Rows,
-    topics: np.ndarray,
+    counts: np.ndarray,
     prior: Prior,
     *,
     passes: int,
     steps: int,
     smoothing: float,
-    tol: float,
+    min_gain: float,
+    step_tol: float = 1e-3,
 ) -> Iterated[tuple[np.ndarray, Prior]]:
-    """Refine topics (k x words, each of sum 1) by at most `passes` passes, with at most `steps` steps per document in each.
+    """Refine topics (k x words, up to factors) by at most `passes` passes, with at most `steps` steps per document in each.
 
-    Stop when a pass gains no more than `tol` per word. What a pass gained is known after the next inference, so the documents are
-    read once more than there are passes, and the last bound is that of the topics that are returned.
+    Stop when a pass gains no more than `min_gain` per word. What a pass gained is known after the next inference, so the
+    documents are read once more than there are passes, and the last bound is that of the topics that are returned.
     """
     left = iter(range(passes, -1, -1))
 
     def step(x: tuple[np.ndarray, Prior]) -> tuple[float, tuple[np.ndarray, Prior]]:
         counts, prior = x
         single = (counts / counts.sum(axis=0)).astype(np.float32)
-        inference = Inference(single, prior, steps, STEP_TOL, counted=next(left) > 0)
+        inference = Inference(single, prior, steps, step_tol, counted=next(left) > 0)
         found = documents.total(inference, "topics-inference")
         if found.expected is not None:
             counts = found.expected * single
@@ -237,4 +257,4 @@ def refine(
             prior = prior.learned(found.statistics, found.count)
         return float(found.bound / found.words), (counts, prior)
 
-    return iterate(step, (np.ascontiguousarray(topics.T), prior), tol, passes + 1)
+    return iterate(step, (np.ascontiguousarray(counts.T), prior), min_gain, passes + 1)

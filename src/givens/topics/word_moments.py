@@ -40,6 +40,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from givens.data.documents import Counts, WordCounts
 from givens.data.passes import Sums
 from givens.data.rows import Rows
 from givens.data.third_moments import (
@@ -56,10 +57,7 @@ from givens.objectives.tensor import SymmetricTensor
 from givens.result import Result
 from givens.support.arguments import generator
 from givens.tensors.decompose import orthogonal_components
-from givens.topics.documents import Counts, WordCounts
 
-OVERSAMPLING = 10
-POWER_STEPS = 4
 FLATTENING = 5.0
 """Words are scaled by 1/√(m_v + FLATTENING·mean(m)), a compromise between no scaling, with which frequent words dominate, and
 1/√m_v, with which rare words add much noise.
@@ -103,7 +101,7 @@ class WordMoments(Sums):
     --------
     >>> import numpy as np
     >>> from scipy import sparse
-    >>> from givens.topics.documents import Counts
+    >>> from givens.data.documents import Counts
     >>> from givens.topics.word_moments import WordMoments
     >>> state = WordMoments(np.eye(3)).begin(0)
     >>> state.add(Counts.of(sparse.csr_matrix([[1.0, 1.0, 1.0], [0.0, 2.0, 0.0]])))
@@ -112,6 +110,7 @@ class WordMoments(Sums):
     (array([0.2, 0.6, 0.2]), np.float64(0.167))
     """
 
+    empty: float  # documents without words
     totals: np.ndarray  # words in documents of at least one, two and three words
     diagonals: np.ndarray  # Σ c, Σ c/(ℓ−1), Σ c/((ℓ−1)(ℓ−2))
     pairs: np.ndarray
@@ -122,6 +121,7 @@ class WordMoments(Sums):
         words, r = axes.shape
         self.axes = np.ascontiguousarray(axes, dtype=np.float64)
         super().__init__(
+            empty=(),
             totals=(3,),
             diagonals=(words, 3),
             pairs=(words, r),
@@ -134,6 +134,7 @@ class WordMoments(Sums):
         lengths = counts.lengths
         scales = document_scales(lengths)
         self.count += counts.size
+        self.empty += np.count_nonzero(lengths == 0)
         self.totals += [np.sum(lengths[lengths > order]) for order in range(3)]
         y = projected(counts, self.axes)
         pairs, triples = (y * scales[:, 1:2], self.pairs), (y * scales[:, 2:3], self.triples)
@@ -238,23 +239,23 @@ class _SecondImage(Sums):
 def principal_axes(documents: Rows, words: int, rank: int, rng: np.random.Generator) -> np.ndarray:
     """The leading axes of the second moment of the words, by power steps from random axes.
 
-    Takes one pass for the frequencies of the words and one per step. Words are scaled first (`FLATTENING`), and the axes scaled
-    back. Steps use some additional axes (`OVERSAMPLING`), which are dropped after the last one.
+    Takes one pass for the frequencies of the words, and one for each of four steps. Words are scaled first (`FLATTENING`), and
+    the axes scaled back. Steps use ten more axes, which are dropped after the last one.
     """
     frequencies, diagonal = documents.total(_Frequencies(words), "topics-frequencies").sums.T
     total = frequencies.sum()
     if not total > 0:
         raise ValueError("X holds no words: every count is zero")
-    width = min(rank + OVERSAMPLING, int(np.count_nonzero(frequencies)))
+    width = min(rank + 10, int(np.count_nonzero(frequencies)))
     scale = np.sqrt(total / (frequencies + FLATTENING * frequencies.mean()))[:, None]
     rows = scale * np.sqrt(1 / total)
     Q = rng.random((words, width), dtype=np.float32) - 0.5
-    for step in range(POWER_STEPS):
+    for last in (False, False, False, True):
         F = rows * Q
         image = documents.total(_SecondImage(F), "topics-axes").image
         image -= diagonal[:, None] * F
         image *= rows
-        if step < POWER_STEPS - 1:
+        if not last:
             Q = np.linalg.qr(image)[0]
     second = Q.T @ image
     ritz = np.linalg.eigh(second + second.T)[1][:, ::-1][:, :rank]
@@ -349,3 +350,45 @@ def solve_topics(
         residual=found.residual,
         result=found.result,
     )
+
+
+class _Meetings(Sums):
+    """In how many documents two of some words occur together."""
+
+    together: np.ndarray
+
+    def __init__(self, used: np.ndarray, words: int) -> None:
+        super().__init__(together=(len(used), len(used)))
+        self.used, self.words = used, words
+
+    def add(self, counts: Counts) -> None:
+        """Add documents."""
+        table = sparse.csr_matrix(tuple(counts), shape=(counts.size, self.words))[:, self.used]
+        occurs = (table > 0).astype(np.float64)
+        self.together += (occurs.T @ occurs).toarray()
+        self.count += counts.size
+
+
+def npmi(documents: Rows, top: np.ndarray) -> np.ndarray:
+    """Mean NPMI over the pairs of the n most probable words of each topic; `top` (k x n) has their columns in the counts.
+
+    With p_v the share of documents in which word v occurs, and p_uv the share in which both u and v occur, NPMI =
+    log(p_uv / (p_u p_v)) / −log p_uv (Bouma 2009; Lau, Newman and Baldwin 2014): −1 for words that never occur together, 0 for
+    independent words, 1 for words that only occur together. Pairs with a word that occurs in no document are left out; a topic
+    without other pairs has NaN.
+    """
+    used, place = np.unique(top, return_inverse=True)
+    found = documents.total(_Meetings(used, documents.n_features), "topics-coherence")
+    share = found.together / found.count
+    alone = np.diag(share)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores = np.log(share / np.outer(alone, alone)) / -np.log(share)
+    scores[share == 0] = -1.0
+    scores[share == 1] = 1.0
+    scores[alone == 0] = np.nan
+    scores[:, alone == 0] = np.nan
+    first, second = place.reshape(top.shape)[:, np.triu_indices(top.shape[1], 1)].swapaxes(0, 1)
+    pairs = scores[first, second]
+    counted = np.isfinite(pairs)
+    sums = np.where(counted, pairs, 0.0).sum(axis=1)
+    return np.where(counted.any(axis=1), sums / np.maximum(counted.sum(axis=1), 1), np.nan)

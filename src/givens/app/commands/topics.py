@@ -45,7 +45,7 @@ def command(
         min=0,
     ),
     max_iter: int = o.fitting(
-        10, "Largest number of variational passes after the fit to the moments.", min=0
+        100, "Largest number of variational passes after the fit to the moments.", min=0
     ),
     min_documents: int = option(
         2, "Leave out words that occur in fewer documents than this.", min=1, panel="Reading a folder of text"

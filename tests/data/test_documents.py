@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from givens.topics.documents import as_sparse
+from givens.data.documents import as_sparse
 
 
 @pytest.mark.parametrize("kind", ["u2", "i8", "f4", ">f8", ">i4", "f2"])

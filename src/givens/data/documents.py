@@ -1,32 +1,21 @@
-"""Documents as word counts, checked and summed some at a time.
-
-Sums over documents are computed in blocks of `BLOCK_DOCUMENTS`, so the number of threads does not change the order of any sum.
-"""
+"""Documents as word counts: rows of non-negative numbers, as compressed sparse rows in the types that compiled code expects."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from givens.data.passes import Summary
+from givens.data.passes import TILE
 from givens.numerics import parallel
 from givens.support.fitting import check_array, validate_data
 
-BLOCK_DOCUMENTS = 256
-"""Number of documents in a block, whose sum one thread computes."""
-
-CHUNK_DOCUMENTS = 16 * BLOCK_DOCUMENTS
-"""Number of documents that are held in memory at once, in addition to the data."""
-
-_LARGEST = 2.0**53
-
 
 class Counts(NamedTuple):
-    """Documents as compressed sparse rows, in the types that compiled code expects."""
+    """Documents as compressed sparse rows."""
 
     data: np.ndarray
     indices: np.ndarray
@@ -44,8 +33,8 @@ class Counts(NamedTuple):
 
     @property
     def blocks(self) -> list[slice]:
-        """Slices of BLOCK_DOCUMENTS documents."""
-        return parallel.slices(self.size, BLOCK_DOCUMENTS)
+        """Slices of documents, each for one thread; their length is fixed, so that threads do not change the order of any sum."""
+        return parallel.slices(self.size, 256)
 
     @classmethod
     def of(cls, rows: sparse.csr_matrix) -> Counts:
@@ -68,52 +57,41 @@ class WordCounts:
     """
 
     whole: bool
-    most_rows = CHUNK_DOCUMENTS
+    most_rows = TILE
 
     def table(self, estimator: BaseEstimator | None, X: Any, reset: bool) -> sparse.csr_matrix:
         """A table of counts in memory as a sparse matrix; the estimator learns, or compares, its words."""
         refuse_text(X)
         if estimator is None:
             return self.block(X, "X", 0)
-        rows = as_sparse(validate_data(estimator, X, accept_sparse="csr", reset=reset))
-        refuse_bad_counts(rows, whole=self.whole)
-        return rows
+        return self._counts(validate_data(estimator, X, accept_sparse="csr", reset=reset), 0)
 
     def block(self, X: Any, name: str, first: int) -> sparse.csr_matrix:
         """A block of documents, which begins at number `first`, as a sparse matrix."""
-        rows = as_sparse(check_array(X, accept_sparse="csr", ensure_min_samples=0, input_name=name))
-        refuse_bad_counts(rows, whole=self.whole, first=first)
-        return rows
+        return self._counts(check_array(X, accept_sparse="csr", ensure_min_samples=0, input_name=name), first)
 
     def piece(self, rows: sparse.csr_matrix) -> Counts:
         """Documents in the types that compiled code expects."""
         return Counts.of(rows)
 
-
-class EmptyDocuments(Summary):
-    """How many documents have no words, and the number of the first such document."""
-
-    def __init__(self) -> None:
-        self.next, self.number, self.first = 0, 0, -1
-
-    def begin(self, first: int) -> Self:
-        """An empty summary of the documents from number `first` on."""
-        other = type(self)()
-        other.next = first
-        return other
-
-    def add(self, counts: Counts) -> None:
-        """Add documents."""
-        empty = np.flatnonzero(counts.lengths == 0)
-        if len(empty) and not self.number:
-            self.first = self.next + int(empty[0])
-        self.number += len(empty)
-        self.next += counts.size
-
-    def merge(self, other: Self) -> None:
-        """Add the summary of the documents that follow."""
-        self.first = self.first if self.number else other.first
-        self.number, self.next = self.number + other.number, other.next
+    def _counts(self, table: Any, first: int) -> sparse.csr_matrix:
+        """A table as a sparse matrix; negative, too large and fractional counts are refused by an error that names the first."""
+        rows = as_sparse(table)
+        data = rows.data
+        if data.min(initial=0) < 0:
+            raise ValueError(
+                f"Negative values in data: X must hold counts, but {_place(rows, data < 0, first)}"
+            )
+        if data.max(initial=0) > (most := 2.0**53):
+            raise ValueError(
+                f"X must hold counts up to 2^53, beyond which floats skip numbers, but {_place(rows, data > most, first)}"
+            )
+        if self.whole and data.dtype.kind == "f" and np.any(bad := data != np.floor(data)):
+            raise ValueError(
+                f"X must hold whole counts, not weights such as tf-idf, but {_place(rows, bad, first)}; "
+                "pass the counts themselves, or counts='any' to accept them"
+            )
+        return rows
 
 
 def refuse_text(X: Any) -> None:
@@ -136,24 +114,6 @@ def as_sparse(table: Any) -> sparse.csr_matrix:
     """A table as a sparse matrix, of a type that SciPy's have: not half precision, nor the other byte order."""
     kind = np.dtype(np.float32) if table.dtype == np.float16 else table.dtype.newbyteorder("=")
     return sparse.csr_matrix(table.astype(kind, copy=False))
-
-
-def refuse_bad_counts(rows: sparse.csr_matrix, *, whole: bool, first: int = 0) -> None:
-    """Refuse negative, too large and fractional counts; the error names the place of the first."""
-    data = rows.data
-    if not len(data):
-        return
-    if data.min() < 0:
-        raise ValueError(f"Negative values in data: X must hold counts, but {_place(rows, data < 0, first)}")
-    if data.max() > _LARGEST:
-        raise ValueError(
-            f"X must hold counts up to 2^53, beyond which floats skip numbers, but {_place(rows, data > _LARGEST, first)}"
-        )
-    if whole and data.dtype.kind == "f" and np.any(fractional := data != np.floor(data)):
-        raise ValueError(
-            f"X must hold whole counts, not weights such as tf-idf, but {_place(rows, fractional, first)}; "
-            "pass the counts themselves, or counts='any' to accept them"
-        )
 
 
 def _place(rows: sparse.csr_matrix, bad: np.ndarray, first: int) -> str:
