@@ -133,6 +133,16 @@ def test_the_fitted_attributes(name):
     assert model.n_components_ == len(rows)
 
 
+@pytest.mark.parametrize("name", ["ICA", "JADE", "RotatedPCA", "SOBI", "SparsePCA", "StreamingSparsePCA"])
+def test_components_explain_shares_of_the_variance(name):
+    model, X = easy(name)
+    ratio = model.fit(X).explained_variance_ratio_
+    assert ratio.shape == model.explained_variance_.shape == (3,)
+    assert (ratio > 0).all()
+    assert ratio.sum() < 1
+    np.testing.assert_allclose(ratio / ratio[0], model.explained_variance_ / model.explained_variance_[0])
+
+
 @those("a cut run")
 @pytest.mark.parametrize("max_iter", [1, 3])
 def test_a_cut_run_warns_and_has_counted_what_max_iter_limits(name, max_iter):

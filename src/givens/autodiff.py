@@ -123,7 +123,7 @@ def torch(f: Callable[[Any], Any]) -> WithGradient:
                 return np.zeros(U.shape)
             direction = library.from_numpy(np.array(V, dtype=np.float64))
             (product,) = library.autograd.grad(gradient, tensor, direction, materialize_grads=True)
-            return product.numpy()  # type: ignore[no-any-return]
+            return np.asarray(product.numpy())
 
     return WithGradient(with_gradient, hess)
 

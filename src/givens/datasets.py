@@ -37,28 +37,6 @@ class Correlations(NamedTuple):
     n_obs: int
 
 
-_PITPROPS_NAMES = (
-    "topdiam", "length", "moist", "testsg", "ovensg", "ringtop", "ringbut",
-    "bowmax", "bowdist", "whorls", "clear", "knots", "diaknot",
-)  # fmt: skip
-
-# Below the diagonal, in thousandths.
-_PITPROPS = """
-954
-364 297
-342 284 882
--129 -118 -148 220
-313 291 153 381 364
-496 503 -29 174 296 813
-424 419 -54 -59 4 90 372
-592 648 125 137 -39 211 465 482
-545 569 -81 -14 37 274 679 557 526
-84 76 162 97 -91 -36 -113 61 85 -319
--19 -36 220 169 -145 24 -232 -357 -127 -368 29
-134 144 126 15 -208 -329 -424 -202 -76 -291 7 184
-"""
-
-
 def pitprops() -> Correlations:
     """Thirteen measurements of 180 pit props cut from pine timber: the classical example of sparse PCA.
 
@@ -77,19 +55,53 @@ def pitprops() -> Correlations:
     >>> np.linalg.eigvalsh(table.R)[::-1][:3].round(3)
     array([4.219, 2.378, 1.878])
     """
-    return Correlations(_correlations(_PITPROPS), _PITPROPS_NAMES, 180)
+    names = (
+        "topdiam", "length", "moist", "testsg", "ovensg", "ringtop", "ringbut", "bowmax", "bowdist", "whorls",
+        "clear", "knots", "diaknot",
+    )  # fmt: skip
+    triangle = """
+954
+364 297
+342 284 882
+-129 -118 -148 220
+313 291 153 381 364
+496 503 -29 174 296 813
+424 419 -54 -59 4 90 372
+592 648 125 137 -39 211 465 482
+545 569 -81 -14 37 274 679 557 526
+84 76 162 97 -91 -36 -113 61 85 -319
+-19 -36 220 169 -145 24 -232 -357 -127 -368 29
+134 144 126 15 -208 -329 -424 -202 -76 -291 7 184
+"""
+    return _correlations(triangle, names, 180)
 
 
-_TEST_NAMES = (
-    "visual perception", "cubes", "paper form board", "flags", "general information", "paragraph comprehension",
-    "sentence completion", "word classification", "word meaning", "addition", "code", "counting dots",
-    "straight-curved capitals", "word recognition", "number recognition", "figure recognition", "object-number",
-    "number-figure", "figure-word", "deduction", "numerical puzzles", "problem reasoning", "series completion",
-    "arithmetic problems",
-)  # fmt: skip
+def psychological_tests() -> Correlations:
+    """Twenty-four psychological tests of 145 pupils of the seventh and eighth grade: the classical example of factor rotation.
 
-# Below the diagonal, in thousandths.
-_TESTS = """
+    References
+    ----------
+    K. J. Holzinger and F. Swineford, "A study in factor analysis", University of Chicago (1939); the correlations are those of
+    H. H. Harman, "Modern Factor Analysis", third edition (1976), table 7.4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from givens.datasets import psychological_tests
+    >>> table = psychological_tests()
+    >>> table.names[:3], table.n_obs
+    (('visual perception', 'cubes', 'paper form board'), 145)
+    >>> np.linalg.eigvalsh(table.R)[::-1][:4].round(3)
+    array([8.135, 2.096, 1.693, 1.502])
+    """
+    names = (
+        "visual perception", "cubes", "paper form board", "flags", "general information",
+        "paragraph comprehension", "sentence completion", "word classification", "word meaning", "addition",
+        "code", "counting dots", "straight-curved capitals", "word recognition", "number recognition",
+        "figure recognition", "object-number", "number-figure", "figure-word", "deduction", "numerical puzzles",
+        "problem reasoning", "series completion", "arithmetic problems",
+    )  # fmt: skip
+    triangle = """
 318
 403 317
 468 230 305
@@ -114,37 +126,15 @@ _TESTS = """
 474 348 383 335 435 431 405 501 504 262 251 350 382 242 256 360 287 272 303 509 451 503
 282 211 203 248 420 433 437 388 424 531 412 414 358 304 165 262 326 405 374 366 448 375 434
 """
+    return _correlations(triangle, names, 145)
 
 
-def psychological_tests() -> Correlations:
-    """Twenty-four psychological tests of 145 pupils of the seventh and eighth grade: the classical example of factor rotation.
-
-    References
-    ----------
-    K. J. Holzinger and F. Swineford, "A study in factor analysis", University of Chicago (1939); the correlations are those of
-    H. H. Harman, "Modern Factor Analysis", third edition (1976), table 7.4.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from givens.datasets import psychological_tests
-    >>> table = psychological_tests()
-    >>> table.names[:3], table.n_obs
-    (('visual perception', 'cubes', 'paper form board'), 145)
-    >>> np.linalg.eigvalsh(table.R)[::-1][:4].round(3)
-    array([8.135, 2.096, 1.693, 1.502])
-    """
-    return Correlations(_correlations(_TESTS), _TEST_NAMES, 145)
-
-
-def _correlations(triangle: str) -> np.ndarray:
-    """The matrix whose entries below the diagonal are given line by line, in thousandths."""
-    lines = triangle.split("\n")[1:-1]
-    R = np.eye(len(lines) + 1)
-    for i, line in enumerate(lines, start=1):
-        R[i, :i] = np.array(line.split(), dtype=np.float64) / 1000
-        R[:i, i] = R[i, :i]
-    return R
+def _correlations(triangle: str, names: tuple[str, ...], n_obs: int) -> Correlations:
+    """A matrix from its entries below the diagonal, row by row, in thousandths."""
+    R = np.eye(len(names))
+    i, j = np.tril_indices(len(names), -1)
+    R[i, j] = R[j, i] = np.array(triangle.split(), dtype=np.float64) / 1000
+    return Correlations(R, names, n_obs)
 
 
 class Modules(NamedTuple):

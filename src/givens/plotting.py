@@ -20,20 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["components", "convergence", "path", "scores"]
 
-PLUS, MINUS, SOFT = "#0f7c86", "#d2691e", "#5a6675"
-GROUP_COLOURS = (
-    "#0072b2",
-    "#d55e00",
-    "#009e73",
-    "#b0559a",
-    "#8c6d1f",
-    "#3fa0dc",
-    "#7a3b1d",
-    "#5b5bd6",
-    "#c23b57",
-    "#5f8a1f",
-)
-MARKERS = "o^sDv"
+PLUS = "#0f7c86"  # the colour of curves and of positive weights
 
 
 def _axes(ax: Axes | None, across: str, up: str, grid: bool = True) -> Axes:
@@ -165,11 +152,11 @@ def components(
     order = order[weights[order] != 0][:most]
     ax = _axes(ax, f"weight in component {component % len(rows) + 1}", "", grid=False)
     places = np.arange(len(order))
-    ax.barh(places, weights[order], color=[MINUS if value < 0 else PLUS for value in weights[order]])
+    ax.barh(places, weights[order], color=["#d2691e" if value < 0 else PLUS for value in weights[order]])
     # Names of variables may contain dollar signs, which do not mean formulas.
     ax.set_yticks(places, [str(names[k]) for k in order], parse_math=False)
     ax.invert_yaxis()
-    ax.axvline(0, color=SOFT, linewidth=0.8)
+    ax.axvline(0, color="#5a6675", linewidth=0.8)
     return ax
 
 
@@ -213,13 +200,17 @@ def scores(
     if labels is not None and len(labels) != len(values):
         raise ValueError(f"there are {len(labels)} labels for {len(values)} samples")
     ax = _axes(ax, f"component {across + 1}", f"component {up + 1}")
+    colours = (
+        "#0072b2", "#d55e00", "#009e73", "#b0559a", "#8c6d1f", "#3fa0dc", "#7a3b1d", "#5b5bd6", "#c23b57", "#5f8a1f",
+    )  # fmt: skip
+    markers = "o^sDv"
     if labels is None:
-        ax.scatter(values[:, across], values[:, up], color=GROUP_COLOURS[0], s=18, alpha=0.8)
+        ax.scatter(values[:, across], values[:, up], color=colours[0], s=18, alpha=0.8)
     else:
         marks = np.asarray([str(label) for label in labels])
         for k, label in enumerate(sorted(set(marks.tolist()))):
             rows = marks == label
-            colour, marker = GROUP_COLOURS[k % len(GROUP_COLOURS)], MARKERS[k % len(MARKERS)]
+            colour, marker = colours[k % len(colours)], markers[k % len(markers)]
             x, y = values[rows, across], values[rows, up]
             ax.scatter(x, y, s=20, alpha=0.8, color=colour, marker=marker, label=label)
         legend = ax.legend(frameon=False)

@@ -25,9 +25,8 @@ from givens.objectives.contrasts import LogCosh, pair_derivatives
 from givens.objectives.turned_rows import TurnedRows
 
 GAUSSIAN_MEAN = 0.37456720749143796  # E[log cosh ν], by quadrature
-TYPICAL_DEVIATION = (
-    0.03  # h₀: |h| of Laplace and uniform sources are 0.036 and 0.027, so their weights are about 1
-)
+TYPICAL_DEVIATION = 0.03
+"""h₀: |h| of Laplace and uniform sources are 0.036 and 0.027, so that their weights are about 1."""
 
 
 class NonGaussianity(LogCosh):

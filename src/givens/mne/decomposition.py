@@ -6,7 +6,7 @@ variance they explain. This module whitens the data and finds the sources.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.base import clone
@@ -17,10 +17,10 @@ from givens.objectives.contrasts import Contrast
 from givens.support.fitting import atomic_fit
 from givens.support.imports import require
 
-preprocessing = require("mne.preprocessing", "mne")
-
-NEGLIGIBLE = 0.999999  # share of the variance that components keep by default, as in MNE
-STABLE = 1e-6  # least variance of a component over the largest; MNE cannot invert the unmixing of weaker ones
+if TYPE_CHECKING:
+    from mne.preprocessing import ICA as MneICA
+else:
+    MneICA = require("mne.preprocessing", "mne").ICA
 
 
 def fit(
@@ -99,7 +99,7 @@ def fit(
     return GivensICA(model, n_components, noise_cov, verbose).fit(inst, verbose=verbose, **selection)
 
 
-class GivensICA(preprocessing.ICA):  # type: ignore[misc, name-defined]
+class GivensICA(MneICA):
     """An ICA of MNE whose sources `givens.ICA` finds, in every call of `fit`.
 
     Parameters
@@ -159,12 +159,12 @@ class GivensICA(preprocessing.ICA):  # type: ignore[misc, name-defined]
         self._update_mixing_matrix()
         self.current_fit = fit_type
         # MNE then sorts the components by their variance in all channels; `_point_upwards` finds each of them again.
-        self._found = self.unmixing_matrix_.copy(), model
+        self._separated = self.unmixing_matrix_.copy(), model
 
     def _point_upwards(self) -> None:
         """Make the largest weight of each topography positive, and set our attributes in the order of MNE's components."""
-        found, model = self.__dict__.pop("_found")
-        order = np.array([int(np.abs(found - row).sum(axis=1).argmin()) for row in self.unmixing_matrix_])
+        unmixing, model = self.__dict__.pop("_separated")
+        order = np.array([int(np.abs(unmixing - row).sum(axis=1).argmin()) for row in self.unmixing_matrix_])
         maps = self.get_components()
         peaks = maps[np.abs(maps).argmax(axis=0), np.arange(maps.shape[1])]
         self.unmixing_matrix_ *= np.where(peaks < 0, -1.0, 1.0)[:, None]
@@ -175,16 +175,19 @@ class GivensICA(preprocessing.ICA):  # type: ignore[misc, name-defined]
 
 
 def _number(asked: int | float | None, variances: np.ndarray) -> int:
-    stable = int(np.sum(variances > STABLE * variances[0])) if variances[0] > 0 else 0
-    if stable == 0:
+    """The number of components that is asked for, itself or by a share of the variance, if their unmixing can be inverted."""
+    least = 1e-6  # of the largest variance: MNE cannot invert the unmixing of weaker components
+    invertible = int(np.sum(variances > least * variances[0])) if variances[0] > 0 else 0
+    if invertible == 0:
         raise ValueError("all samples are equal: there is nothing to separate")
     if asked is None or isinstance(asked, float):
-        held = np.cumsum(variances) / variances.sum()
-        number = int(np.searchsorted(held, NEGLIGIBLE if asked is None else asked)) + 1
-        return min(number, stable)
-    if asked > stable:
+        explained = np.cumsum(variances) / variances.sum()
+        # MNE's own default.
+        number = int(np.searchsorted(explained, 0.999999 if asked is None else asked)) + 1
+        return min(number, invertible)
+    if asked > invertible:
         raise ValueError(
-            f"n_components = {asked}, but only {stable} principal components have more than {STABLE:g} of the largest "
-            f"variance; ask for at most {stable}, or leave n_components out"
+            f"n_components = {asked}, but only {invertible} principal components have more than {least:g} of the largest "
+            f"variance; ask for at most {invertible}, or leave n_components out"
         )
     return int(asked)
