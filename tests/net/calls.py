@@ -1,12 +1,8 @@
-"""The one place where the golden fits call `givens`: the names of its arguments and attributes, and a value for every argument.
-
-When the API changes, `RENAMED` and the outcomes below change, and neither the cases nor their references do.
-"""
+"""The one place where the golden fits call `givens`, and read what it found."""
 
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,127 +12,28 @@ import givens
 from givens import objectives
 from tests.ica.sources import OWN, picard
 
-
-def _threshold(old_name: str, name: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """A threshold of sparse PCA, whose number and penalty were arguments of their own."""
-    return lambda old: {name: None if old[old_name] is None else (old["penalty"], old[old_name])}
-
-
-def _counts(old: dict[str, Any]) -> dict[str, Any]:
-    total = old.get("n_nonzero_total")
-    return {"n_nonzero": old["n_nonzero"] if total is None else ("total", total)}
-
-
-SQUARED = {"tol": lambda old: {"tol": math.sqrt(old["tol"])}}
-SPARSE = {
-    "max_sweeps": "max_iter", "progress": None, "alpha": _threshold("alpha", "threshold"), "gamma": None, "penalty": None,
-    "n_nonzero": _counts, "n_nonzero_total": None, **SQUARED,
-}  # fmt: skip
-RENAMED: dict[str, dict[str, str | Callable[[dict[str, Any]], dict[str, Any]] | None]] = {
-    "SparsePCA": {**SPARSE, "warm_start": None},
-    "StreamingSparsePCA": {**SPARSE, "gamma": _threshold("gamma", "gamma")},
-    "ICA": {"max_steps": "max_iter", "progress": None},
-    "JADE": {"max_sweeps": "max_iter"},
-    "SOBI": {"max_sweeps": "max_iter"},
-    "FactorRotation": {"max_sweeps": "max_iter", "progress": None, **SQUARED},
-    "RotatedPCA": {"max_sweeps": "max_iter", "progress": None, **SQUARED},
-    "SphericalMixture": {"refine_em": "max_iter", "basis_rank": None, "progress": None, **SQUARED},
-    "TopicModel": {
-        "n_topics": "n_components",
-        "refine": "max_iter",
-        "basis_rank": None,
-        "basis_documents": "basis_samples",
-        "progress": None,
-        **SQUARED,
-    },
-    "decompose": {"max_sweeps": "max_iter", **SQUARED},
-    "sparse_pca_path": {
-        "max_sweeps": "max_iter",
-        "alphas": "thresholds",
-        "n_alphas": "n_thresholds",
-        **SQUARED,
-    },
+SETTINGS: dict[str, dict[str, Any]] = {
+    "SparsePCA": {"tol": 3e-7, "max_iter": 2000, "threads": 1},
+    "StreamingSparsePCA": {"tol": 3e-7, "max_iter": 2000, "threads": 1},
+    "sparse_pca_path": {"tol": 3e-7, "max_iter": 2000, "threads": 1},
+    "FactorRotation": {"tol": 1e-7, "threads": 1},
+    "RotatedPCA": {"tol": 1e-7, "threads": 1},
+    "ICA": {"threads": 1},
+    "ica": {"contrast": "adaptive", "tol": 1e-8, "max_iter": 1000, "w_init": None, "threads": 1},
+    "JADE": {"tol": 1e-7, "max_iter": 200, "threads": 1},
+    "SOBI": {"tol": 1e-7, "max_iter": 200, "threads": 1},
+    "SphericalMixture": {"tol": 1e-6, "max_iter": 1000, "basis_samples": 300, "threads": 1},
+    "TopicModel": {"n_components": 3, "basis_samples": 150, "threads": 1},
+    "minimize": {"threads": 1},
+    "decompose": {"tol": 3e-5, "max_iter": 200, "threads": 1},
+    "joint_diagonalize": {"tol": 1e-9, "max_iter": 200, "threads": 1},
 }
-"""Call → {argument as written here: its name in the library}; None for an argument that is gone, which cases must not set unless
-another takes it in; or a function from all arguments as written here to the library's."""
-
-ARGUMENTS: dict[str, dict[str, Any]] = {
-    "SparsePCA": {
-        "n_components": None, "gamma": None, "alpha": None, "n_nonzero": None, "n_nonzero_total": None,
-        "penalty": "l1", "refit": True, "scale": False, "tol": 1e-13, "max_sweeps": 2000, "n_starts": 1,
-        "schedule": None, "missing": None, "stability": None, "warm_start": False, "threads": 1,
-        "random_state": 0, "progress": False,
-    },
-    "StreamingSparsePCA": {
-        "n_components": None, "gamma": None, "gamma_grows": True, "alpha": None, "n_nonzero": None,
-        "penalty": "l1", "refit": True, "scale": False, "drop": "frequent", "oversample": None,
-        "inner_rotations": None, "forgetting": 1.0, "stop_after": None, "tol": 1e-13, "max_sweeps": 2000,
-        "n_starts": 1, "missing": None, "warm_start": False, "threads": 1, "random_state": 0,
-        "progress": False,
-    },
-    "ICA": {
-        "n_components": None, "contrast": "adaptive", "whiten": "unit-variance", "tol": 1e-8,
-        "max_steps": 1000, "w_init": None, "n_starts": 1, "stability": 0, "certify": False, "threads": 1,
-        "random_state": 0, "progress": False,
-    },
-    "ica": {
-        "n_components": None, "contrast": "adaptive", "whiten": True, "tol": 1e-8, "max_iter": 1000, "w_init": None, "threads": 1,
-    },
-    "JADE": {"n_components": None, "tol": 1e-7, "max_sweeps": 200, "threads": 1},
-    "SOBI": {"n_components": None, "lags": None, "tol": 1e-7, "max_sweeps": 200, "threads": 1},
-    "FactorRotation": {
-        "method": "varimax", "normalize": True, "target": None, "decomposition": None, "n_starts": 1,
-        "tol": 1e-14, "max_sweeps": 500, "threads": 1, "random_state": 0, "progress": False,
-    },
-    "RotatedPCA": {
-        "n_components": None, "method": "varimax", "normalize": True, "scale": False, "svd_solver": "auto",
-        "n_starts": 1, "tol": 1e-14, "max_sweeps": 500, "threads": 1, "random_state": 0, "progress": False,
-    },
-    "SphericalMixture": {
-        "n_components": 1, "variance": "common", "refine_em": 1000, "n_starts": 21, "tol": 1e-12,
-        "basis_rank": None, "basis_samples": 300, "threads": 1, "random_state": 0, "progress": False,
-    },
-    "TopicModel": {
-        "n_topics": 3, "alpha0": None, "refine": 10, "max_doc_update_iter": 5, "topic_word_prior": 0.05,
-        "tol": 1e-4, "counts": "whole", "vocabulary": None, "basis_rank": None, "basis_documents": 150,
-        "threads": 1, "random_state": 0, "progress": False,
-    },
-    "minimize": {
-        "start": None, "n": None, "jac": None, "hess": None, "method": None, "tol": 1e-9, "max_iter": 10_000,
-        "certify": None, "determinant": None, "n_starts": 1, "threads": 1, "random_state": 0, "callback": None,
-        "checkpoint": None,
-    },
-    "decompose": {
-        "rank": None, "start": None, "n_starts": 1, "symmetrize": False, "schedule": None,
-        "tol": 1e-9, "max_sweeps": 200, "threads": 1, "random_state": 0,
-    },
-    "joint_diagonalize": {
-        "start": None, "sample_weight": None, "tol": 1e-9, "max_iter": 200, "certify": False, "threads": 1,
-        "return_result": False,
-    },
-    "sparse_pca_path": {"n_components": 3, "alphas": None, "n_alphas": 4, "penalty": "l1"},
-}  # fmt: skip
-"""Every argument of every call, apart from the data: a changed default is not a changed fit."""
+"""Call → what it is given unless a fit says otherwise: runs go on to the optimum, which they reach on one thread."""
 
 
 def library(call: str) -> Callable[..., Any]:
     """What the library calls it."""
     return picard if call == "ica" else getattr(givens, call)
-
-
-def arguments(call: str, given: dict[str, Any]) -> dict[str, Any]:
-    """All arguments of a call, by the names that the library has for them."""
-    renamed = RENAMED.get(call, {})
-    joined = {"gamma", "penalty", "n_nonzero_total"}  # into the threshold or the counts
-    gone = {name for name, present in renamed.items() if present is None} - joined
-    assert not gone & set(given), f"{call} no longer has {gone & set(given)}: leave such fits out"
-    present: dict[str, Any] = {}
-    old = {**ARGUMENTS[call], **given}
-    for name, value in old.items():
-        new = renamed.get(name, name)
-        if new is not None:
-            present |= new(old) if callable(new) else {new: value}
-    return present
 
 
 OBJECTIVES: dict[str, Callable[..., Any]] = {
@@ -160,7 +57,7 @@ def run(call: str, how: str, X: Any, given: dict[str, Any], **fitting: Any) -> O
     """Call the library on X and return what it found, with what `transform` makes of X."""
     if call == "minimize":
         return _minimized(X, given)
-    every = arguments(call, given)
+    every = SETTINGS[call] | given
     if call == "ica":
         K, W, Y = library(call)(X.T, **every)
         return {"components": W @ K, "scores": Y}
@@ -184,16 +81,11 @@ def run(call: str, how: str, X: Any, given: dict[str, Any], **fitting: Any) -> O
 def _minimized(X: Any, given: dict[str, Any]) -> Outcome:
     given = dict(given)
     name, options = given.pop("objective"), given.pop("options", {})
-    for former in {"phases", "schedule"} & set(given):
-        given["method"] = given.pop(former)
-    if "m" in given:
-        given["n"] = (given["n"], given.pop("m"))
-    given.pop("coarse", None)  # no fit has a start, so all begin on samples where there are any
     if "jac" in given:
         gradient = given["jac"]
         given["jac"] = lambda U: gradient(X, U)
     objective = OBJECTIVES[name](X, **options)
-    found = library("minimize")(objective, **arguments("minimize", given))
+    found = library("minimize")(objective, **SETTINGS["minimize"] | given)
     active = getattr(objective, "active", found.U.shape[1])
     return {"components": found.U[:, :active].T}
 

@@ -23,13 +23,13 @@ class Fit:
     Attributes
     ----------
     call : str
-        A name of `calls.ARGUMENTS`.
+        A name of `calls.SETTINGS`.
     data : callable
         Makes the data.
     value : callable
         The oracle: of the data as float64 and the outcome; the larger, the better.
     given : dict
-        Arguments other than those of `calls.ARGUMENTS`.
+        Arguments beside those of `calls.SETTINGS`, or in their place.
     forms : tuple of str
         The forms in which the data are given, names of `FORMS`; the reference is the same for all.
     how : str
@@ -352,193 +352,103 @@ def gauss(A: np.ndarray) -> np.ndarray:
     return np.exp(-(A**2) / 2)
 
 
+def _thresholded(
+    call: str,
+    data: Callable[[], Any],
+    level: float,
+    penalty: str = "l1",
+    *,
+    scale: bool = False,
+    sample_weight: Any = None,
+    options: dict[str, Any] | None = None,
+    **judged: Any,
+) -> Fit:
+    """A fit with a threshold, without refitting, which maximises its own objective."""
+    value = partial(thresholded, alpha=level, penalty=penalty, scale=scale, sample_weight=sample_weight)
+    given = {"n_components": 3, "threshold": (penalty, level), "refit": False, "scale": scale}
+    fitting = {} if sample_weight is None else {"sample_weight": sample_weight}
+    return Fit(call, data, value, given | (options or {}), fitting=fitting, **judged)
+
+
+def _counted(call: str, data: Callable[[], Any], counts: Any = 5, options: Any = None, **judged: Any) -> Fit:
+    """A fit with three loadings of so many entries, whose optimum nobody knows."""
+    value = partial(counted, counts=counts if isinstance(counts, tuple) else (counts,) * 3)
+    given = {"n_components": 3, "n_nonzero": counts} | (options or {})
+    return Fit(call, data, value, given, share=5e-3, unique=False, **judged)
+
+
+WEIGHTED = ("float64", "offset", "csr")
+REFITTED = {"n_components": 3, "threshold": 0.25}
+
+
 def _sparse_pca() -> dict[str, Fit]:
-    tall, wide = partial(modules, 200, 18), partial(modules, 30, 80)
-    level = {"n_components": 3, "alpha": 0.25, "refit": False}
-    value = partial(thresholded, alpha=0.25)
-    w = weights(200)
-    fit = partial(Fit, "SparsePCA")
-    sparse_data = partial(modules, 200, 18, zeros=0.5)
-    return {
-        "SparsePCA l1, tall": fit(tall, value, level, FILES),
-        "SparsePCA l1, wide": fit(wide, value, level, FILES),
-        "SparsePCA l1, many zeros": fit(sparse_data, value, level, ("float64", "csr", "csc")),
-        "SparsePCA l0, tall": fit(
-            tall,
-            partial(thresholded, alpha=0.1, penalty="l0"),
-            {**level, "alpha": 0.1, "penalty": "l0"},
-            FILES,
-        ),
-        "SparsePCA l0, wide": fit(
-            wide, partial(thresholded, alpha=0.1, penalty="l0"), {**level, "alpha": 0.1, "penalty": "l0"}
-        ),
-        "SparsePCA l1, scaled": fit(
-            tall, partial(value, scale=True, alpha=0.4), {**level, "scale": True, "alpha": 0.4}, FILES
-        ),
-        "SparsePCA l1, weights": fit(
-            tall,
-            partial(value, sample_weight=w),
-            level,
-            ("float64", "offset", "csr"),
-            fitting={"sample_weight": w},
-        ),
-        "SparsePCA l1, refitted": fit(tall, adjusted, {**level, "refit": True}, FILES),
-        "SparsePCA l1, random pairs": fit(
-            wide, value, {**level, "schedule": "random"}, like="SparsePCA l1, wide"
-        ),
-        "SparsePCA l1, three starts": fit(wide, value, {**level, "n_starts": 3}, like="SparsePCA l1, wide"),
-        "SparsePCA l1, all components": fit(
-            partial(modules, 24, 60), value, {**level, "n_components": None}, FILES, unique=False
-        ),
-        "SparsePCA l0, all components": fit(
-            partial(modules, 24, 60),
-            partial(thresholded, alpha=0.1, penalty="l0"),
-            {**level, "n_components": None, "alpha": 0.1, "penalty": "l0"},
-            unique=False,
-        ),
-        "SparsePCA, missing values": fit(
-            partial(with_holes, 200, 18), completed, {**level, "refit": True, "missing": "em"}
-        ),
-        "SparsePCA counts, tall": fit(
-            tall,
-            partial(counted, counts=(5, 5, 5)),
-            {"n_components": 3, "n_nonzero": 5},
-            FILES,
-            share=5e-3,
-            unique=False,
-        ),
-        "SparsePCA counts, wide": fit(
-            wide,
-            partial(counted, counts=(5, 5, 5)),
-            {"n_components": 3, "n_nonzero": 5},
-            FILES,
-            share=5e-3,
-            unique=False,
-        ),
-        "SparsePCA counts, list": fit(
-            wide,
-            partial(counted, counts=(3, 8, 5)),
-            {"n_components": 3, "n_nonzero": (3, 8, 5)},
-            share=5e-3,
-            unique=False,
-        ),
-        "SparsePCA counts, far apart": fit(
-            wide,
-            partial(counted, counts=(1, 4, 12)),
-            {"n_components": 3, "n_nonzero": (1, 4, 12)},
-            share=5e-3,
-            unique=False,
-        ),
-        "SparsePCA counts, not refitted": fit(
-            tall,
-            partial(counted, counts=(5, 5, 5)),
-            {"n_components": 3, "n_nonzero": 5, "refit": False},
-            share=5e-3,
-            unique=False,
-        ),
-        "SparsePCA counts in total": fit(
-            tall,
-            partial(in_total, total=14),
-            {"n_components": 3, "n_nonzero_total": 14},
-            share=5e-3,
-            unique=False,
+    tall, wide, all_components = partial(modules, 200, 18), partial(modules, 30, 80), partial(modules, 24, 60)
+    some_zero = partial(modules, 200, 18, zeros=0.5)
+    at_level, at_counts = partial(_thresholded, "SparsePCA"), partial(_counted, "SparsePCA")
+    every = {"n_components": None}
+    found = {
+        "l1, tall": at_level(tall, 0.25, forms=FILES),
+        "l1, wide": at_level(wide, 0.25, forms=FILES),
+        "l1, many zeros": at_level(some_zero, 0.25, forms=("float64", "csr", "csc")),
+        "l0, tall": at_level(tall, 0.1, "l0", forms=FILES),
+        "l0, wide": at_level(wide, 0.1, "l0"),
+        "l1, scaled": at_level(tall, 0.4, scale=True, forms=FILES),
+        "l1, weights": at_level(tall, 0.25, sample_weight=weights(200), forms=WEIGHTED),
+        "l1, random pairs": at_level(wide, 0.25, options={"schedule": "random"}, like="SparsePCA l1, wide"),
+        "l1, three starts": at_level(wide, 0.25, options={"n_starts": 3}, like="SparsePCA l1, wide"),
+        "l1, all components": at_level(all_components, 0.25, options=every, forms=FILES, unique=False),
+        "l0, all components": at_level(all_components, 0.1, "l0", options=every, unique=False),
+        "l1, refitted": Fit("SparsePCA", tall, adjusted, REFITTED, FILES),
+        "counts, tall": at_counts(tall, forms=FILES),
+        "counts, wide": at_counts(wide, forms=FILES),
+        "counts, list": at_counts(wide, (3, 8, 5)),
+        "counts, far apart": at_counts(wide, (1, 4, 12)),
+        "counts, not refitted": at_counts(tall, options={"refit": False}),
+        "counts in total": replace(
+            at_counts(tall, options={"n_nonzero": ("total", 14)}), value=partial(in_total, total=14)
         ),
     }
+    holes = Fit("SparsePCA", partial(with_holes, 200, 18), completed, REFITTED | {"missing": "em"})
+    return {f"SparsePCA {name}": fit for name, fit in found.items()} | {"SparsePCA, missing values": holes}
 
 
 def _streaming() -> dict[str, Fit]:
     tall, wide = partial(modules, 200, 18), partial(modules, 300, 60)
-    level = {"n_components": 3, "alpha": 0.25, "refit": False}
-    value = partial(thresholded, alpha=0.25)
-    counts = {"n_components": 3, "n_nonzero": 5}
-    five = partial(counted, counts=(5, 5, 5))
-    w = weights(200)
-    fit = partial(Fit, "StreamingSparsePCA")
-    kept = {"oversample": 5}
-    return {
+    at_level = partial(_thresholded, "StreamingSparsePCA", tall)
+    at_counts = partial(_counted, "StreamingSparsePCA", wide, options={"oversample": 5})
+    judged = partial(Fit, "StreamingSparsePCA")
+    in_parts = {"forms": (*DENSE, "csr"), "like": "StreamingSparsePCA l1"}
+    by_batches = {"how": "partial_fit", "like": "StreamingSparsePCA l1, weights"}
+    lossy = REFITTED | {"oversample": 5}
+    algorithm_5 = {"n_components": 4, "gamma": 3.0, "gamma_grows": False, "drop": "weakest", "oversample": 0}
+    found = {
         # As many columns as features are kept: nothing is lost.
-        "StreamingSparsePCA l1": fit(tall, value, level, (*FILES, "blocks")),
-        "StreamingSparsePCA l1, batches": fit(
-            tall, value, level, (*DENSE, "csr"), "partial_fit", like="StreamingSparsePCA l1"
-        ),
-        "StreamingSparsePCA l1, merged": fit(
-            tall, value, level, (*DENSE, "csr"), "merge", like="StreamingSparsePCA l1"
-        ),
-        "StreamingSparsePCA l0": fit(
-            tall, partial(thresholded, alpha=0.1, penalty="l0"), {**level, "alpha": 0.1, "penalty": "l0"}
-        ),
-        "StreamingSparsePCA l1, scaled": fit(
-            tall, partial(thresholded, alpha=0.4, scale=True), {**level, "scale": True, "alpha": 0.4}, FILES
-        ),
-        "StreamingSparsePCA l1, weights": fit(
-            tall,
-            partial(value, sample_weight=w),
-            level,
-            ("float64", "offset", "csr"),
-            fitting={"sample_weight": w},
-        ),
-        "StreamingSparsePCA l1, weights in batches": fit(
-            tall,
-            partial(value, sample_weight=w),
-            level,
-            how="partial_fit",
-            fitting={"sample_weight": w},
-            like="StreamingSparsePCA l1, weights",
-        ),
-        "StreamingSparsePCA l1, gamma": fit(tall, adjusted, {**level, "alpha": None, "gamma": 1.0}),
-        "StreamingSparsePCA, missing values": fit(
-            partial(with_holes, 200, 18), completed, {**level, "refit": True, "missing": "em"}
-        ),
-        "StreamingSparsePCA l1, lossy": fit(
-            wide, adjusted, {**level, **kept, "refit": True}, (*DENSE, "csr")
-        ),
-        "StreamingSparsePCA counts, lossy": fit(
-            wide, five, {**counts, **kept}, (*DENSE, "csr", "blocks"), share=5e-3, unique=False
-        ),
-        "StreamingSparsePCA counts, lossy on dask": fit(
-            wide, five, {**counts, **kept}, ("dask",), share=5e-3, unique=False
-        ),
-        "StreamingSparsePCA counts, lossy merged": fit(
-            wide, five, {**counts, **kept}, how="merge", share=5e-3, unique=False
-        ),
-        "StreamingSparsePCA, forgetting": fit(
-            wide, adjusted, {**level, **kept, "refit": True, "forgetting": 0.98}
-        ),
-        "StreamingSparsePCA, stopped": fit(tall, adjusted, {**level, "refit": True, "stop_after": 150}),
-        "StreamingSparsePCA, Algorithm 5": fit(
-            wide,
-            adjusted,
-            {
-                "n_components": 4,
-                "gamma": 3.0,
-                "gamma_grows": False,
-                "drop": "weakest",
-                "oversample": 0,
-                "inner_rotations": 4,
-            },
-            ("float64", "csr"),
-        ),
+        " l1": at_level(0.25, forms=(*FILES, "blocks")),
+        " l1, batches": at_level(0.25, how="partial_fit", **in_parts),
+        " l1, merged": at_level(0.25, how="merge", **in_parts),
+        " l0": at_level(0.1, "l0"),
+        " l1, scaled": at_level(0.4, scale=True, forms=FILES),
+        " l1, weights": at_level(0.25, sample_weight=weights(200), forms=WEIGHTED),
+        " l1, weights in batches": at_level(0.25, sample_weight=weights(200), **by_batches),
+        " l1, gamma": judged(tall, adjusted, {"n_components": 3, "gamma": 1.0, "refit": False}),
+        ", missing values": judged(partial(with_holes, 200, 18), completed, REFITTED | {"missing": "em"}),
+        " l1, lossy": judged(wide, adjusted, lossy, (*DENSE, "csr")),
+        " counts, lossy": at_counts(forms=(*DENSE, "csr", "blocks")),
+        " counts, lossy on dask": at_counts(forms=("dask",)),
+        " counts, lossy merged": at_counts(how="merge"),
+        ", forgetting": judged(wide, adjusted, lossy | {"forgetting": 0.98}),
+        ", stopped": judged(tall, adjusted, REFITTED | {"stop_after": 150}),
+        ", Algorithm 5": judged(wide, adjusted, algorithm_5 | {"inner_rotations": 4}, ("float64", "csr")),
     }
+    return {f"StreamingSparsePCA{name}": fit for name, fit in found.items()}
 
 
 def _path() -> dict[str, Fit]:
-    alphas = (0.1, 0.2, 0.3, 0.4)
-    given = {
-        "n_components": 3,
-        "alphas": alphas,
-        "refit": False,
-        "tol": 1e-13,
-        "max_sweeps": 2000,
-        "threads": 1,
-        "penalty": "l1",
-        "scale": False,
-    }
-    value = partial(along_path, alphas=alphas)
-    return {
-        "sparse_pca_path": Fit(
-            "sparse_pca_path", partial(modules, 200, 18), value, given, ("float64", "csr"), unique=False
-        )
-    }
+    thresholds = (0.1, 0.2, 0.3, 0.4)
+    value = partial(along_path, alphas=thresholds)
+    given = {"n_components": 3, "thresholds": thresholds, "refit": False}
+    data = partial(modules, 200, 18)
+    return {"sparse_pca_path": Fit("sparse_pca_path", data, value, given, ("float64", "csr"), unique=False)}
 
 
 def _separations() -> dict[str, Fit]:
@@ -642,7 +552,7 @@ def _models() -> dict[str, Fit]:
     fit = partial(Fit, "SphericalMixture")
     near, apart = partial(clusters, 1500, 6, 4), partial(clusters, 1500, 6, 4, spread=0.3)
     chunks = (*DENSE, "blocks", "dask")
-    moments = {"n_components": 4, "refine_em": 0}
+    moments = {"n_components": 4, "max_iter": 0}
     # Inference is in single precision, and the search for α0 ends before rounding does.
     topics = partial(Fit, "TopicModel", share=1e-4, close=1e-3)
     texts, single = partial(documents, 400), partial(documents, 400, single=True)
@@ -680,8 +590,8 @@ def _models() -> dict[str, Fit]:
         "TopicModel": topics(texts, per_word, {}, sparse_forms),
         "TopicModel, given alpha0": topics(texts, per_word, {"alpha0": 1.3}),
         "TopicModel, single topics": topics(single, one, {"alpha0": 0.0}, ("float64", "csr")),
-        "TopicModel, moments": topics(texts, per_word, {"refine": 0, "alpha0": 1.3}, sparse_forms),
-        "TopicModel, moments, default alpha0": topics(texts, per_word, {"refine": 0}),
+        "TopicModel, moments": topics(texts, per_word, {"max_iter": 0, "alpha0": 1.3}, sparse_forms),
+        "TopicModel, moments, default alpha0": topics(texts, per_word, {"max_iter": 0}),
         "TopicModel, batches": topics(texts, per_word, {"alpha0": 1.3}, ("float64", "csr"), "partial_fit"),
         "TopicModel, merged": topics(
             texts, per_word, {"alpha0": 1.3}, ("float64", "csr"), "merge", like="TopicModel, batches"
@@ -737,7 +647,7 @@ def _objectives() -> dict[str, Fit]:
             {"sign": -1},
         ),
         "minimize logcosh": fit(
-            "logcosh", many, partial(entries, of=heavy), forms=("float64", "float32", "dask"), coarse=True
+            "logcosh", many, partial(entries, of=heavy), forms=("float64", "float32", "dask")
         ),
         "minimize logcosh, signs": fit(
             "logcosh", light, partial(entries, of=signed), {"signs": [-1, 1, -1, 1, -1]}
@@ -747,7 +657,7 @@ def _objectives() -> dict[str, Fit]:
         ),
         "minimize exp": fit("exp", white, partial(entries, of=gauss)),
         "minimize scalar": fit(
-            "scalar", white, partial(entries, of=lambda A: -np.sqrt(1 + A**2)), phases=("descent",)
+            "scalar", white, partial(entries, of=lambda A: -np.sqrt(1 + A**2)), method=("descent",)
         ),
         "minimize sparse l1": fit(
             "sparse",
@@ -785,19 +695,19 @@ def _objectives() -> dict[str, Fit]:
         "minimize function, smooth gradient": fit(
             "function", small, bend, {"f": smooth}, n=4, jac=smooth_gradient, start=np.eye(4)
         ),
-        "minimize Stiefel": fit("function", matrix, eigen, {"f": brockett}, n=6, m=2, n_starts=2),
+        "minimize Stiefel": fit("function", matrix, eigen, {"f": brockett}, n=(6, 2), n_starts=2),
         "minimize Stiefel, gradient": fit(
-            "function", matrix, eigen, {"f": brockett}, n=6, m=2, jac=brockett_gradient, n_starts=2
+            "function", matrix, eigen, {"f": brockett}, n=(6, 2), jac=brockett_gradient, n_starts=2
         ),
     }
     methods: dict[str, dict[str, Any]] = {
-        "descent": {"phases": ("descent",)},
-        "Newton": {"phases": ("descent", "newton")},
-        "sweeps": {"phases": ("sweeps",)},
+        "descent": {"method": ("descent",)},
+        "Newton": {"method": ("descent", "newton")},
+        "sweeps": {"method": ("sweeps",)},
         "certified": {"certify": True},
     }
     names = ("tournament", "random", "without-replacement", "cyclic", "shuffled", "gradient")
-    methods |= {name: {"schedule": name} for name in names}
+    methods |= {name: {"method": name} for name in names}
     problems: dict[str, tuple[Any, ...]] = {
         "varimax": ("orthomax", loadings, varimax, {"kappa": 1.0}),
         "exp": ("exp", white, partial(entries, of=gauss)),

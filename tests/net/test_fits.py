@@ -7,7 +7,6 @@ and the new values, which belong into the message of the commit.
 
 from __future__ import annotations
 
-import inspect
 import json
 import sys
 import warnings
@@ -81,14 +80,6 @@ def test_a_fit_is_as_good_as_its_reference(name, form):
         np.testing.assert_allclose(
             array, kept[key], rtol=0, atol=tolerance * np.abs(kept[key]).max(), err_msg=key
         )
-
-
-@pytest.mark.parametrize("call", calls.ARGUMENTS)
-def test_every_argument_is_given(call):
-    """So that a default may change without changing a fit."""
-    parameters = inspect.signature(calls.library(call)).parameters.values()
-    names = {parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY}
-    assert names <= set(calls.arguments(call, {}))
 
 
 def rounded(array: np.ndarray) -> Any:
