@@ -23,7 +23,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "JADE": {"tol": 1e-7, "max_iter": 200, "threads": 1},
     "SOBI": {"tol": 1e-7, "max_iter": 200, "threads": 1},
     "SphericalMixture": {"tol": 1e-6, "max_iter": 1000, "basis_samples": 300, "threads": 1},
-    "TopicModel": {"n_components": 3, "basis_samples": 150, "threads": 1},
+    "TopicModel": {"n_components": 3, "max_iter": 10, "basis_samples": 150, "threads": 1},
     "minimize": {"threads": 1},
     "decompose": {"tol": 3e-5, "max_iter": 200, "threads": 1},
     "joint_diagonalize": {"tol": 1e-9, "max_iter": 200, "threads": 1},
