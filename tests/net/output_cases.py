@@ -258,7 +258,7 @@ TOPICS = [
     Case("no counts", "topics x.csv -k 2"),
     *option_cases(
         "topics counts.csv",
-        ["--max-iter 2", "-k 7", "-k 2 --alpha0 -1", "-k 2 --vocabulary none.txt", "-k 2 --log2"],
+        ["--max-iter 2", "-k 2 --alpha0 -1", "-k 2 --vocabulary none.txt", "-k 2 --log2"],
     ),
     Case("a short vocabulary", "topics counts.mtx -k 2 --samples rows --vocabulary two-words.txt"),
     Case("a vocabulary of texts", "topics texts -k 2 --vocabulary words.txt"),
