@@ -21,7 +21,6 @@ from givens.ica.jade import cumulant_matrices
 from givens.ica.sobi import lagged_covariances
 from givens.metrics import amari
 from givens.objectives import Columns, JointDiagonal, MomentTensor, SparseColumns, from_samples
-from givens.sparse_pca.loadings import refit
 from paper.baselines import gpower
 
 DATA = np.random.default_rng(0).standard_normal((20, 4))
@@ -45,7 +44,6 @@ FUNCTIONS = {
     "score_correlation": lambda X: metrics.score_correlation(X, LOADINGS),
     "total_variance": metrics.total_variance,
     "orthogonality_defect": metrics.orthogonality_defect,
-    "refit": lambda X: refit(X, LOADINGS),
     "gpower": lambda X: gpower(X, 2, 1.0),
     "MomentTensor": MomentTensor,
     "from_samples": from_samples,

@@ -50,11 +50,8 @@ ABSENT = {
 """Where a parameter does not apply, and why."""
 
 LATER = {
-    ("SparsePCA", "tol means one thing"),
     ("StreamingSparsePCA", "tol means one thing"),
-    ("SparsePCA", "attributes"),
     ("StreamingSparsePCA", "attributes"),
-    ("SparsePCA", "a cut run"),
     ("StreamingSparsePCA", "a cut run"),
 }
 """What an estimator does not have yet: without its line, the test holds."""

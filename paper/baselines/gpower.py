@@ -30,8 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from givens.numerics import flop_counts, parallel
 from givens.numerics.polar import polar
-from givens.numerics.scaling import check_data, refuse_too_large
-from givens.sparse_pca.loadings import unit_rows
+from givens.numerics.scaling import check_data, refuse_too_large, unit_rows
 from givens.support.arguments import tolerance, whole
 
 __all__ = ["GPower", "fill_pattern", "gpower"]

@@ -16,13 +16,14 @@ import numpy as np
 
 from givens.metrics import adjusted_from_scores
 from givens.numerics import flop_counts
+from givens.numerics.scaling import unit_rows
 from givens.objectives import SparseColumns
 from givens.objectives.sparse_columns import Threshold
 from givens.result import Snapshot
 from givens.rotations import random_orthogonal, turn
 from givens.schedules import Random
 from givens.solve.minimize import minimize
-from givens.sparse_pca.loadings import order_and_sign, shrink, unit_rows
+from givens.sparse_pca.loadings import shrink
 from paper.baselines import fill_pattern, gpower
 from paper.measure import tables
 from paper.measure.recorded import Recorded
@@ -90,7 +91,7 @@ class Problem:
         """Explained variance (Zou's, of all components) and share of non-zeros of the filled loadings at U."""
         Z, _ = fill_pattern(self.X, unit_rows(shrink(U.T @ self.X, self.gamma)))
         scores = self.X @ Z.T
-        order = order_and_sign(Z, np.sum(scores**2, axis=0))[1]
+        order = np.argsort(-np.sum(scores**2, axis=0), kind="stable")
         variance = adjusted_from_scores(scores[:, order]).sum() * (self.n - 1) / self.total
         return {
             "variance": float(variance),

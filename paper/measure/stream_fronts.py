@@ -20,7 +20,8 @@ import numpy as np
 
 from givens.metrics import adjusted_variance, total_variance
 from givens.numerics.flop_counts import Flops, job
-from givens.sparse_pca.loadings import shrink, unit_rows
+from givens.numerics.scaling import unit_rows
+from givens.sparse_pca.loadings import shrink
 from givens.streaming.estimator import StreamingSparsePCA
 from givens.streaming.rules import Weakest
 from givens.streaming.sketch import Sketch

@@ -84,7 +84,7 @@ ERRORS = [
     ),
     Error(
         "truncated power steps follow R⁻¹DQᵀ, not R⁻¹D²Qᵀ",
-        "sparse_pca/forms.py",
+        "sparse_pca/truncated_power.py",
         "W = inverse * squares",
         "W = inverse * np.sqrt(squares)",
         FITS,

@@ -403,7 +403,6 @@ def _sparse_pca() -> dict[str, Fit]:
         "counts, wide": at_counts(wide, forms=FILES),
         "counts, list": at_counts(wide, (3, 8, 5)),
         "counts, far apart": at_counts(wide, (1, 4, 12)),
-        "counts, not refitted": at_counts(tall, options={"refit": False}),
         "counts in total": replace(
             at_counts(tall, options={"n_nonzero": ("total", 14)}), value=partial(in_total, total=14)
         ),

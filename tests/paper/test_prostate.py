@@ -7,10 +7,11 @@ from givens import minimize
 from givens.datasets import sparse_modules
 from givens.metrics import adjusted_variance, total_variance
 from givens.numerics import flop_counts
+from givens.numerics.scaling import unit_rows
 from givens.objectives import SparseColumns
 from givens.rotations import random_orthogonal
 from givens.schedules import Random
-from givens.sparse_pca.loadings import shrink, unit_rows
+from givens.sparse_pca.loadings import shrink
 from paper import ExperimentSettings
 from paper.baselines import fill_pattern, gpower
 from paper.measure import all_components, tables

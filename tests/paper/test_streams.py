@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from givens.datasets import sparse_modules
-from givens.sparse_pca.loadings import shrink, unit_rows
+from givens.numerics.scaling import unit_rows
+from givens.sparse_pca.loadings import shrink
 from givens.streaming.rules import Weakest
 from givens.streaming.sketch import Sketch
 from paper import ExperimentSettings

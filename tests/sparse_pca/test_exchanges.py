@@ -12,16 +12,16 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from givens import SparsePCA, metrics
 from givens.datasets import pitprops, sparse_modules
-from givens.sparse_pca.exchanges import ScoredLoadings, exchanged
-from givens.sparse_pca.forms import (
+from givens.sparse_pca.cardinality import ScoredLoadings, exchanged
+from givens.sparse_pca.truncated_power import (
     ImagedLoadings,
     ProductForm,
     SampleForm,
     SparseRows,
+    cut,
     reported_order,
     settled,
 )
-from givens.sparse_pca.truncated_power import cut
 
 
 def centred(seed, n=15, d=20):
@@ -102,13 +102,10 @@ def test_exchanges_keep_the_counts_and_never_lose(form, seed, counts):
     X = centred(seed)
     asked = np.array(counts)
     start = cut(np.random.default_rng(seed).standard_normal((len(counts), 20)), asked)
-    found, number = exchanged(ImagedLoadings.of(form(X), start), np.sum(X**2, axis=0), asked)
+    found = exchanged(ImagedLoadings.of(form(X), start), np.sum(X**2, axis=0), asked)
     np.testing.assert_array_equal(found.counts(), asked)
     assert all(np.all(np.diff(where) > 0) for where in found.where)
-    if number:
-        assert reported(X, found, asked) > reported(X, start, asked)
-    else:
-        assert found.same_features(start)
+    assert found is start or reported(X, found, asked) > reported(X, start, asked)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -122,8 +119,7 @@ def test_a_wrong_entry_is_exchanged_for_the_right_one(seed):
         SampleForm(X), SparseRows([np.sort(w) for w in spoilt.where], good.values), np.array([6, 6])
     )
     here = ImagedLoadings.of(SampleForm(X), start)
-    found, number = exchanged(here, np.sum(X**2, axis=0), np.array([6, 6]))
-    assert number >= 1
+    found = exchanged(here, np.sum(X**2, axis=0), np.array([6, 6]))
     assert {tuple(w) for w in found.where} == {tuple(w) for w in good.where}
 
 
@@ -131,9 +127,7 @@ def test_dependent_scores_are_left_alone(rng):
     X = rng.standard_normal((10, 3))[:, [0, 0, 1, 2]]
     twice = SparseRows([np.array([0]), np.array([1])], [np.ones(1), np.ones(1)])
     here = ImagedLoadings.of(SampleForm(X), twice)
-    found, number = exchanged(here, np.sum(X**2, axis=0), np.array([1, 1]))
-    assert number == 0
-    assert found.same_features(twice)
+    assert exchanged(here, np.sum(X**2, axis=0), np.array([1, 1])) is twice
 
 
 THRESHOLDS = [("l1", 0.27), ("l0", 0.2), ("l1", 0.45)]
@@ -157,7 +151,6 @@ def test_counts_explain_at_least_what_a_threshold_does_at_its_own_counts(name, p
     np.testing.assert_array_equal(by_counts.n_nonzero_, counts)
     result = by_counts.result_
     assert result.rotations > 0
-    assert "rotations with one threshold" in result.method
     assert result.starts.max() == pytest.approx(result.value)
 
 
@@ -170,20 +163,11 @@ def test_more_starts_never_report_less(seed, counts):
     assert shares[0] * (1 - 1e-12) <= shares[1] <= shares[2] * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("refit", [True, False])
-def test_more_starts_never_report_less_on_a_table(refit):
+def test_more_starts_never_report_less_on_a_table():
     X = load_wine().data
     shares = []
     for k in (1, 2, 4, 6):
-        model = SparsePCA(4, n_nonzero=[2, 7, 4, 4], n_starts=k, scale=True, random_state=0, refit=refit)
+        model = SparsePCA(4, n_nonzero=[2, 7, 4, 4], n_starts=k, scale=True, random_state=0)
         shares.append(share(model.fit(X)))
-        assert len(model.result_.starts) == k if k > 1 else True
+        assert len(model.result_.starts) == k
     assert np.all(np.diff(shares) >= -1e-12)
-
-
-@pytest.mark.parametrize("samples", [20, 200])
-def test_every_table_is_searched_in_the_same_way(samples):
-    for features in (40, 400):
-        X = sparse_modules(samples, features, n_modules=4, module_size=8, random_state=0).X
-        method = SparsePCA(3, n_nonzero=8).fit(X).result_.method
-        assert "(rotations with one threshold; loadings one by one" in method

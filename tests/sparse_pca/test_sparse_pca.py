@@ -308,7 +308,6 @@ def wide(rng, n=60, d=300):
         {"threshold": 0.98},
         {"n_nonzero": [9, 7, 4]},
         {"n_nonzero": 60, "scale": True},
-        {"n_nonzero": 9, "refit": False},
         {"n_nonzero": 9, "n_starts": 3},
         {"n_nonzero": ("total", 30)},
     ],
@@ -334,7 +333,7 @@ def test_wide_sparse_data_give_what_dense_data_give(rng, monkeypatch, asked, wei
 
 def test_wide_sparse_data_are_not_made_dense():
     X = sparse.random(1000, 20_000, 0.003, random_state=0, format="csr")
-    for asked in ({"threshold": 0.3}, {"n_nonzero": 20}, {"n_nonzero": 20, "refit": False}):
+    for asked in ({"threshold": 0.3}, {"n_nonzero": 20}):
         model = SparsePCA(3, **asked)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
@@ -361,7 +360,7 @@ def test_weak_features_left_out_of_tall_data_come_back_where_they_count(rng, mon
     X = tall(rng, 500, 300)
     X[:, 60:120] += rng.poisson(3.0, size=(500, 60))
     expected = SparsePCA(2, n_nonzero=[8, 7]).fit(X)
-    monkeypatch.setattr("givens.sparse_pca.cardinality.AMPLE", 0)
+    monkeypatch.setattr("givens.sparse_pca.cardinality.SPARE_FEATURES", 0)
     widths = recorded_widths(monkeypatch)
     for form in (np.asarray, sparse.csr_matrix):
         widths.clear()
@@ -621,7 +620,7 @@ def test_counts_look_at_strong_features_first_and_at_others_where_they_count(rng
     X[:, 40:90] += rng.poisson(5.0, size=(40, 50))
     expected = SparsePCA(2, n_nonzero=[18, 15], scale=scale).fit(X)
     widths = recorded_widths(monkeypatch)
-    monkeypatch.setattr("givens.sparse_pca.cardinality.AMPLE", ample)
+    monkeypatch.setattr("givens.sparse_pca.cardinality.SPARE_FEATURES", ample)
     for form in (sparse.csr_matrix, np.ascontiguousarray, np.asfortranarray):
         widths.clear()
         model = SparsePCA(2, n_nonzero=[18, 15], scale=scale).fit(form(X))

@@ -153,7 +153,7 @@ def test_budgets_that_will_not_do():
         ({"n_nonzero": ("total", 2)}, "total of n_nonzero"),
         ({"n_nonzero": ("total", 601)}, "total of n_nonzero"),
         ({"n_nonzero": ("total", 20), "threshold": 0.1}, "give only one of"),
-        ({"n_nonzero": ("total", 20), "refit": False}, "refit=True"),
+        ({"n_nonzero": ("total", 20), "refit": False}, "refit=False goes with a threshold"),
         ({"n_nonzero": ("total", 20), "schedule": "cyclic"}, "schedule"),
     ]:
         with pytest.raises(ValueError, match=told), warnings.catch_warnings():

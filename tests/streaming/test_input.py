@@ -233,7 +233,7 @@ def test_components_beyond_the_rank_of_few_samples_keep_their_counts():
 def test_with_counts_the_advice_is_not_to_use_counts():
     X = np.random.default_rng(0).standard_normal((2, 60))
     with pytest.warns(UserWarning, match=r"nothing of 2 of 3 components is left by the others.*more samples"):
-        StreamingSparsePCA(3, n_nonzero=6, refit=False).fit(X)
+        StreamingSparsePCA(3, n_nonzero=6, max_iter=0).fit(X)
 
 
 def test_no_more_columns_are_kept_than_there_are_features():

@@ -22,8 +22,7 @@ from givens.metrics import (
     projected_from_scores,
     span,
 )
-from givens.numerics import flop_counts, parallel
-from givens.numerics.centred_sparse import CentredSparse
+from givens.numerics import parallel
 from givens.numerics.polar import polar
 from givens.numerics.scaling import largest_size, refuse_too_large, unit_of
 from givens.result import Result
@@ -38,21 +37,18 @@ from givens.sparse_pca.centred_data import (
     factor_covariance,
     feature_moments,
 )
-from givens.sparse_pca.forms import SampleForm, SparseRows
-from givens.sparse_pca.loadings import Loadings, order_and_sign, solve
+from givens.sparse_pca.loadings import Loadings, solve
 from givens.sparse_pca.options import Counts, FitOptions, Threshold, fit_options
 from givens.sparse_pca.stability import resampled
-from givens.sparse_pca.truncated_power import ascend
+from givens.sparse_pca.truncated_power import SampleForm, SparseRows, reported_order
 from givens.support.arguments import (
     are,
-    counted,
     warn_caller,
     warn_of_dominant_feature,
     weighted_rows,
     whole,
 )
 from givens.support.fitting import Transformer, atomic_fit, finite_or_missing, validate_data
-from givens.support.progress import Bar
 
 
 class SparseScores(Transformer):
@@ -190,10 +186,9 @@ def find_components(
         Orthonormal columns to start the rotations from.
     """
     found = data.found
-    squares = found.norms**2
-    total = float(np.sum(squares)) if total is None else total
-    warn_of_dominant_feature(squares, total, names)
-    if options.counts is not None and options.refits:
+    total = float(np.sum(found.norms**2)) if total is None else total
+    warn_of_dominant_feature(found.norms**2, total, names)
+    if options.counts is not None and options.max_iter:
         features, table, loadings = cardinality.solve(data, options, previous, rng)
     else:
         features = screen(found.norms, options)
@@ -201,20 +196,17 @@ def find_components(
         if previous is not None:
             start = polar(At @ previous[:, features].T)
         table, loadings = SampleForm(At), solve(At, options, start, rng)
-        if options.regrow and options.refits and loadings.Z.any(axis=1).all():
-            every = np.arange(len(found.norms))
-            table, loadings = _regrown(data.factor(every, options.m), features, loadings, options)
-            features = every
     Z, empty = fill_empty(loadings, found.norms[features])
     if empty:
         loadings = replace(loadings, Z=Z, scores=table.scores(SparseRows.of(Z)).T)
         _warn_of_empty(empty, options)
-    variances = np.einsum("ij,ij->j", loadings.scores, loadings.scores)
-    idle = np.zeros(options.m, dtype=bool) if options.counts is None else cardinality.idle(loadings.scores)
     # What explains nothing beyond the others comes last, however large it is by itself.
-    Z, order = order_and_sign(loadings.Z, np.where(idle, 0.0, variances), keep_order=options.keep_order)
+    idle = np.zeros(options.m, dtype=bool) if options.counts is None else cardinality.idle(loadings.scores)
+    squares, counts = np.einsum("ij,ij->j", loadings.scores, loadings.scores), np.count_nonzero(Z, axis=1)
+    asked = np.sort(counts)[::-1] if options.divide else options.counts
+    order = reported_order(np.where(idle, 0.0, squares), counts, asked)
     # Variances and sizes of correlations do not depend on signs.
-    scores = loadings.scores[:, order]
+    Z, scores = with_signs(Z[order]), loadings.scores[:, order]
     adjusted = adjusted_from_scores(scores) * max(len(scores) - 1, 1)
     components = np.zeros((len(Z), len(found.norms)), dtype)
     components[:, features] = Z
@@ -234,24 +226,12 @@ def find_components(
         )
 
 
-def _regrown(
-    At: np.ndarray | CentredSparse, features: np.ndarray, loadings: Loadings, options: FitOptions
-) -> tuple[SampleForm, Loadings]:
-    """Loadings over all features with as many non-zeros each that explain more: truncated power steps."""
-    table, order = SampleForm(At), np.argsort(-np.linalg.norm(loadings.scores, axis=0), kind="stable")
-    rows = SparseRows.of(loadings.Z[order])
-    rows = SparseRows([features[where] for where in rows.where], rows.values)
-    with flop_counts.job(flop_counts.Flops()) as counter:
-        found = ascend(table, rows, rows.counts(), options.tol, options.max_iter, Bar())
-    steps = counted(len(found.trace) - 1, "truncated power step", "truncated power steps")
-    result = replace(
-        loadings.result,
-        method=f"{loadings.result.method}; then {steps}",
-        flops=loadings.result.flops + counter.flops,
-    )
-    rows = found.here.rows
-    Z, E = rows.dense(At.shape[1]), table.scores(rows).T
-    return table, Loadings(Z, found.Y, found.largest_uncounted(), result, E, loadings.merit)
+def with_signs(Z: np.ndarray) -> np.ndarray:
+    """The rows with signs that make the largest entry of each positive."""
+    # The first of those that differ by rounding, so that the sign is the same on every processor.
+    where = np.argmax(np.abs(Z).round(12), axis=1)
+    # Adding 0.0 makes −0.0 positive.
+    return Z * np.where(Z[np.arange(len(Z)), where] < 0, -1.0, 1.0)[:, None] + 0.0
 
 
 def _warn_of_empty(empty: int, options: FitOptions) -> None:
@@ -344,16 +324,15 @@ class SparsePCA(SparseScores):
         truncated power steps count the largest entries of all components, each of which keeps one at least, as long as the
         adjusted variance grows; it is at least that of equal counts.
     refit : bool, default=True
-        Find the values of the largest adjusted variance on the pattern of non-zeros, without the shrinkage. With `n_nonzero`
-        and without `refit`, the thresholds are set anew before each sweep of rotations, so that the counts are exact; the
-        objective then changes between sweeps, and its value need not rise.
+        Find the values of the largest adjusted variance on the pattern of non-zeros that a threshold leaves, without the
+        shrinkage by it.
     scale : bool, default=False
         Give every feature the variance 1 first.
     tol : float, default=1e-3
-        Converged when a sweep gains less than this share of the value (with as many components as samples, of the sum of squares
-        of the data). With `n_nonzero`, when a step does not raise the
-        explained variance by 0.03 %, or by this share if that is more.
+        Converged when an iteration gains at most tol² times the value (with as many components as samples, times the sum of
+        squares of the data); with `n_nonzero`, at most 0.03 % of the explained variance, or this share if it is more.
     max_iter : int, default=500
+        Maximum number of sweeps; with `n_nonzero`, of steps after each start.
     n_starts : int, default=1
         The first start is PCA; further ones are random, and the best is kept. With `n_nonzero` the first is the best of several
         (loadings one by one, and rotations), and further ones are random combinations of the leading principal components; more
@@ -403,8 +382,9 @@ class SparsePCA(SparseScores):
     result_ : Result
         The run: the algorithm (`method`), value, trace, flops and rotations of all starts, and why it stopped. With `n_nonzero`
         the trace is that of the truncated power steps after the best start, the best so far after each,
-        and the value is the adjusted variance as a sum of squares. With `n_nonzero` and `refit=False` thresholds follow the
-        counts, so values of different sweeps belong to different thresholds and may fall; the best sweep is returned.
+        and the value is the adjusted variance as a sum of squares.
+    converged_ : bool
+    n_components_ : int
     n_iter_ : int
         Steps of the run: `result_.steps`, at least 1.
 
@@ -631,7 +611,7 @@ class SparsePCA(SparseScores):
         )
         if not found.result.converged:
             warn_caller(
-                f"SparsePCA did not converge in {counted(options.max_iter, 'sweep', 'sweeps')}; raise max_iter or tol",
+                f"SparsePCA did not converge in max_iter = {options.max_iter} iterations; raise max_iter or tol",
                 ConvergenceWarning,
             )
         if self.n_nonzero is not None and self.n_components is not None:
@@ -648,6 +628,8 @@ class SparsePCA(SparseScores):
         self.loading_overlap_ = found.loading_overlap
         self.score_correlation_ = found.score_correlation
         self.result_ = found.result
+        self.converged_ = bool(found.result.converged)
+        self.n_components_ = options.m
         self.n_iter_ = max(found.result.steps, 1)
         return self
 

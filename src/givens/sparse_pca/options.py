@@ -23,8 +23,7 @@ Counts = int | Sequence[int] | tuple[str, int]
 class FitOptions:
     """Checked options. Either `level`, the threshold of |y|, or `counts`, the numbers of non-zeros, decides the sparsity.
 
-    With `divide` only the sum of the counts is given, and they divide it among the components; with `keep_order` the components
-    stay in the order of their counts. With `regrow`, refitting the loadings of a threshold may also exchange their features.
+    With `divide` only the sum of the counts is given, and they divide it among the components. `tol` is a share of the value.
     """
 
     m: int
@@ -38,13 +37,6 @@ class FitOptions:
     threads: int | None
     schedule: Schedule | None = None
     divide: bool = False
-    keep_order: bool = False
-    regrow: bool = False
-
-    @property
-    def refits(self) -> bool:
-        """Whether values are refitted; columns that are taken as they are keep theirs."""
-        return self.refit and self.max_iter > 0
 
     def all_columns(self, rows: int) -> bool:
         """Whether all columns of U are rotated, which needs the data as an array."""
@@ -67,7 +59,7 @@ def fit_options(
     growth : float
         What a threshold in the units of the data is multiplied by.
     stream : bool, default=False
-        Of the columns that a stream kept: they may be taken as they are, by max_iter=0, and refitting may exchange features.
+        Whether the data are columns that a stream kept, which may be taken as they are, by max_iter=0.
     """
     check_sparsity(model)
     counts = None if model.n_nonzero is None else counts_of(model, m, len(norms))
@@ -93,8 +85,6 @@ def fit_options(
         threads=model.threads,
         schedule=None if schedule is None else as_schedule(schedule),
         divide=divide,
-        keep_order=np.ndim(model.n_nonzero) > 0,
-        regrow=stream,
     )
 
 
@@ -143,12 +133,12 @@ def _is_total(n_nonzero: Any) -> bool:
 def counts_of(model: Any, m: int, d: int) -> np.ndarray:
     """`n_nonzero` as a count for each of m components of d features; a total is divided evenly."""
     n_nonzero = model.n_nonzero
+    if not model.refit:
+        raise ValueError(
+            "with n_nonzero, loadings explain as much as they can: refit=False goes with a threshold"
+        )
     if _is_total(n_nonzero):
         total = whole(n_nonzero[1], "the total of n_nonzero", m, m * d, "one to all features per component")
-        if not model.refit:
-            raise ValueError(
-                "a total of n_nonzero is shared out by the variance that refitting explains: say refit=True"
-            )
         return total // m + (np.arange(m) < total % m)
     if np.ndim(n_nonzero) == 0:
         return np.full(m, whole(n_nonzero, "n_nonzero", 1, d, "the number of features"))

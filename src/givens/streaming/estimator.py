@@ -67,9 +67,8 @@ class StreamingSparsePCA(SparseScores):
     n_nonzero : int or sequence of int, optional
         How many non-zeros each component gets, exactly.
     refit : bool, default=True
-        Give the loadings the values of the columns they come from, without the shrinkage by the threshold. With drop="frequent"
-        (unless `max_iter` is 0) truncated power steps on the kept columns then raise the variance that they explain; the
-        numbers of non-zeros stay.
+        Find the values that explain most on the pattern of non-zeros that a threshold leaves, as in `SparsePCA`, or give the
+        loadings the values of the columns they come from (drop="weakest", or `max_iter` = 0). False: shrunk by the threshold.
     scale : bool, default=False
         Give every feature the variance 1: by its deviation so far when columns are dropped, and by its deviation at the end when
         components are computed.
@@ -119,8 +118,7 @@ class StreamingSparsePCA(SparseScores):
         The share of the variance within the span of the loadings, likewise.
     n_nonzero_ : array of int, shape (n_components,)
     gamma_ : array, shape (n_components,)
-        The thresholds of |y| ("l0": of y²). After truncated power steps with a threshold, those that leave as many non-zeros in
-        the columns that these end with.
+        The thresholds of |y| ("l0": of y²); with `n_nonzero`, the largest |y| that is not counted.
     mean_ : array, shape (n_features,)
         Of the samples so far; the result is the same as if all samples were centred by it.
     scale_ : array, shape (n_features,), or None

@@ -13,8 +13,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from givens.numerics import parallel
-from givens.sparse_pca.forms import largest_beyond
 from givens.sparse_pca.options import FitOptions, counts_of, fit_options, penalty_and_number, threshold
+from givens.sparse_pca.truncated_power import largest_beyond
 from givens.streaming.rules import DROPS, Frequent, Weakest, default_reserve
 from givens.streaming.sketch import Rule, Sketch
 from givens.support.arguments import whole
