@@ -90,7 +90,6 @@ HUGE = np.where(np.arange(12)[:, None] == 3, 1.7e308, TABLE)
         (lambda: metrics.loading_overlap(1e200 * LOADINGS), "loadings have the norm 1"),
         (lambda: metrics.orthogonality_defect(1e200 * DATA), "it is not near orthogonal"),
         # Shapes that do not agree.
-        (lambda: refit(DATA, np.eye(3)), "column for each of the 4 features"),
         (lambda: metrics.adjusted_variance(DATA[:0], LOADINGS), "at least one sample"),
         (lambda: rotations.determinant(DATA), "square matrix"),
         (lambda: amari(np.eye(3), np.eye(2)), "column for each row of mixing"),
