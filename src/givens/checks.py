@@ -27,10 +27,8 @@ from givens.solve.run import checked_look
 from givens.solve.widened_sweeps import widened_sweep
 from givens.support.arguments import whole
 
-LARGEST_SCALE = 1e6  # times the values of f; an error as large as f itself would be within tolerances relative to a larger scale
-TINY = 1e-10  # an angle by which a smooth f hardly changes, in radians
-# Weights of the values at -2, -1, 0, 1 and 2 steps in a central difference of this order.
-CENTRAL = {1: np.array([1, -8, 0, 8, -1]) / 12, 2: np.array([-1, 16, -30, 16, -1]) / 12}
+MAX_SCALE = 1e6
+"""Times the values of f: relative to a larger scale, an error as large as f itself would be within tolerances."""
 
 
 class Wrong(Exception):
@@ -108,8 +106,6 @@ def check_objective(
     ok     gains of all pairs: ...
     ok     blocks: ...
     ok     state: ...
-    ok     purity: ...
-    ok     orthogonality: ...
     ok     few columns: ...
     """
     if not isinstance(objective, Objective):
@@ -124,25 +120,10 @@ def check_objective(
     if not findings[0].passed:
         return ObjectiveReport(tuple(findings))
     check = _Check(objective, np.random.default_rng(random_state), pairs, grid, tolerance)
-    for step in (
-        check.method,
-        check.scale,
-        check.value,
-        check.slopes,
-        check.curvatures,
-        check.second_derivatives,
-        check.turned_look,
-        check.gain,
-        check.optimum,
-        check.separable,
-        check.gains_of_all_pairs,
-        check.blocks,
-        check.state,
-        check.purity,
-        check.orthogonality,
-        check.few_columns,
-    ):
-        findings.append(_finding(step.__name__.replace("_", " "), step))
+    # Its public methods are the checks, in their order.
+    for name in vars(_Check):
+        if not name.startswith("_"):
+            findings.append(_finding(name.replace("_", " "), getattr(check, name)))
     return ObjectiveReport(tuple(findings))
 
 
@@ -215,6 +196,9 @@ class _Check:
         state, Ut = self.objective.state(U), np.array(U.T, order="C")
         solved = self.objective.solve(state, blocks)
         rotations = np.asarray(solved.rotations)
+        error = float(np.max([orthogonality(Q) / len(Q) for Q in rotations]))
+        if not error <= 1e-12:
+            raise Wrong(f"rotations must be orthogonal, but are so only up to {error:.1e}")
         self.objective.apply(state, blocks, rotations, solved)
         rotate_blocks(Ut, blocks, rotations)
         return np.asarray(solved.gains), self._value_of(state), self._value(Ut.T.copy())
@@ -230,11 +214,12 @@ class _Check:
     def _error(self, along: Callable[[float], float], derivative: float, order: int) -> float:
         """By how much a derivative of f along a curve differs from a central difference, beyond what rounding explains."""
         errors = []
+        weights = {1: [1, -8, 0, 8, -1], 2: [-1, 16, -30, 16, -1]}[order]
         step = max(5e-6 * 10**order, 0.1 * self.rounding ** (1 / (4 + order)))
         # A smaller step in case there is a kink nearby; of a second difference it would leave rounding errors.
         for width in (step, 0.1 * step) if order == 1 else (step,):
             values = np.array([along(k * width) for k in (-2, -1, 0, 1, 2)])
-            difference = float(CENTRAL[order] @ values) / width**order
+            difference = float(np.dot(weights, values)) / (12 * width**order)
             errors.append(abs(difference - derivative) - self.rounding / width**order * self.objective.scale)
         return float(np.min(errors))
 
@@ -252,7 +237,7 @@ class _Check:
         return f"its phases are {', '.join(phases_of(self.objective.method)[0])}"
 
     def scale(self) -> str:
-        scale, tiny = self.objective.scale, max(TINY, self.rounding)
+        scale = self.objective.scale
         places = [random_orthogonal(self.n, self.rng, determinant=1) for _ in range(3)]
         places += [self.U, self.U @ self.Q]
         values = np.array([self._value(U) for U in places])
@@ -260,17 +245,26 @@ class _Check:
         if not np.isfinite(size):
             raise Wrong(f"f must be finite for every orthogonal matrix, but it is {values.max()} for one")
         detail = f"scale = {scale:.3g}, and f is at most {size:.3g} at a few U"
-        if scale <= LARGEST_SCALE * size:
+        if scale <= MAX_SCALE * size:
             return detail
+        # A smooth f hardly changes by so small an angle, but rounding errors do.
+        tiny = max(1e-10, self.rounding)
         beside = np.array([self._value(turned(U, tiny * self._skew())) for U in places])
         if np.abs(beside - values).max() < 1e-3 * size:
-            raise Wrong(f"{detail}: it must not be more than {LARGEST_SCALE:g} times as large")
+            raise Wrong(f"{detail}: it must not be more than {MAX_SCALE:g} times as large")
         return f"scale = {scale:.3g}, and f is 0 up to rounding errors at a few U"
 
     def value(self) -> str:
-        value, again = self._value(self.U), self._value(self.U)
+        state, value = self.objective.state(self.U), self._value(self.U)
+        for pair in self.pairs:
+            self.objective.solve(state, pair)
+        self.objective.look(state, self.Q)
+        again = self._value_of(state)
         if not (np.isfinite(value) and value == again):
-            raise Wrong(f"the value of look(state(U)) is {value:.6g}, and {again:.6g} when asked again")
+            raise Wrong(
+                f"the value of look(state(U)) is {value:.6g}, and {again:.6g} after solve() and look(), which must only read "
+                "the state"
+            )
         return self._compare(abs(self._look(self.U).value - value), "values with and without slopes differ")
 
     def slopes(self) -> str:
@@ -368,7 +362,6 @@ class _Check:
         if size < 3:
             return "the method has none larger than pairs"
         block = [np.arange(size)]
-        self._check_orthogonal(self._solve(block).rotations[0])
         gains, rotated, anew = self._rotated(self.U, block)
         what = f"after apply() of a block of {size} columns the value differs from state(U)'s"
         self._compare(abs(rotated - anew), what)
@@ -387,19 +380,6 @@ class _Check:
         return self._compare(
             error, "after apply() the state's value differs from that of state(U), recomputed"
         )
-
-    def purity(self) -> str:
-        state = self.objective.state(self.U)
-        before = self.objective.look(state).value
-        for pair in self.pairs:
-            self.objective.solve(state, pair)
-        self.objective.look(state, self.Q)
-        if before != self.objective.look(state).value:
-            raise Wrong("solve() and look() must only read the state, but its value changed")
-        return "solve() and look() only read the state"
-
-    def orthogonality(self) -> str:
-        return self._check_orthogonal(*(self._solve(pair).rotations[0] for pair in self.pairs))
 
     def few_columns(self) -> str:
         if self.objective.shape[1] == self.n:
@@ -421,12 +401,6 @@ class _Check:
     def _check_shape(self, matrix: np.ndarray) -> None:
         if matrix.shape != (self.n, self.n):
             raise Wrong(f"must have the shape {(self.n, self.n)}, got {matrix.shape}")
-
-    def _check_orthogonal(self, *rotations: np.ndarray, allowed: float = 1e-12) -> str:
-        error = float(np.max([0.0, *(orthogonality(np.asarray(Q)) / len(Q) for Q in rotations)]))
-        if not error <= allowed:
-            raise Wrong(f"rotations must be orthogonal, but are so only up to {error:.1e}")
-        return f"the rotations are orthogonal up to {error:.1e}"
 
 
 def _with_slopes(look: Look, U: np.ndarray) -> Look:
