@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -104,9 +104,6 @@ class Trace:
     def to_pandas(self) -> pandas.DataFrame:
         """The trace as a pandas frame, one row per step."""
         return require("pandas", extra="pandas").DataFrame(asdict(self))
-
-
-TRACE_FIELDS = tuple(f.name for f in fields(Trace))
 
 
 @dataclass(frozen=True)

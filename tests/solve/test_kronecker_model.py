@@ -10,6 +10,7 @@ from givens import minimize
 from givens.objectives import Function
 from givens.objectives.base import Look
 from givens.rotations import orthogonality, random_orthogonal
+from givens.solve import trust_region
 from givens.solve.checkpoint import Checkpoint
 from givens.solve.kronecker_model import KEPT_STEPS, KroneckerModel
 from givens.solve.trust_region import Truncated
@@ -70,7 +71,8 @@ def test_one_step_tells_all_where_the_columns_have_common_second_derivatives(rng
     np.testing.assert_allclose(model.H, 2 * A.T @ A, atol=1e-7)
 
 
-def test_a_step_is_the_minimum_of_the_second_order_expansion_of_f(rng):
+def test_a_step_is_the_minimum_of_the_second_order_expansion_of_f(rng, monkeypatch):
+    monkeypatch.setattr(trust_region, "LEFT", 1e-20)
     n = 5
     f, H, R = weighted(n, rng)
     model = KroneckerModel(n)
@@ -78,7 +80,7 @@ def test_a_step_is_the_minimum_of_the_second_order_expansion_of_f(rng):
     U = minimize(f, n=n, jac=True, random_state=0).U
     U = near(U, rng, 1e-4)
     here = look(f, U)
-    step = model.minimum(np.ascontiguousarray(U.T), here, 1e-10)
+    step = model.minimum(np.ascontiguousarray(U.T), here)
     assert not step.bounded
     np.testing.assert_allclose(step.step, -step.step.T, atol=1e-14)
     # Of the expansion by differences of f: its value at the step, and no slope there.
@@ -88,17 +90,18 @@ def test_a_step_is_the_minimum_of_the_second_order_expansion_of_f(rng):
     assert np.linalg.norm(after.slopes) < 1e-3 * np.linalg.norm(here.slopes)
 
 
-def test_conjugate_gradients_stop_at_the_radius_and_at_negative_curvature(rng):
+def test_conjugate_gradients_stop_at_the_radius_and_at_negative_curvature(rng, monkeypatch):
+    monkeypatch.setattr(trust_region, "LEFT", 1e-20)
     n = 6
     slopes = rng.standard_normal((n, n))
     slopes -= slopes.T
     ones = np.ones((n, n))
-    inside = Truncated(lambda K: 4 * K, ones).minimum(slopes, 10.0, 1e-12)
+    inside = Truncated(lambda K: 4 * K, ones).minimum(slopes, 10.0)
     np.testing.assert_allclose(inside.step, slopes / 4)  # K_ji is the angle of the pair (i, j)
     assert not inside.bounded
     assert inside.promised == pytest.approx(np.vdot(slopes, slopes) / 16)
     for bend in (4.0, -4.0):
-        found = Truncated(lambda K, bend=bend: bend * K, ones).minimum(slopes, 1e-3, 1e-12)
+        found = Truncated(lambda K, bend=bend: bend * K, ones).minimum(slopes, 1e-3)
         assert found.bounded
         assert np.abs(found.step).max() == pytest.approx(1e-3)
 
@@ -181,7 +184,7 @@ def test_functions_that_are_not_quadratic_are_told_at_the_first_step(rng):
     V = near(U, rng)
     model.learn((V - U).T, look(quartic, U), look(quartic, V))
     assert model.dropped
-    assert model.propose(V.T, look(quartic, V), 1.0) is None
+    assert model.propose(V.T, look(quartic, V)) is None
 
 
 def test_a_quadratic_function_that_is_no_product_is_given_up_and_minimised_all_the_same(rng):

@@ -16,11 +16,8 @@ from givens.schedules import all_pairs
 from givens.solve.run import Run
 from givens.solve.sweeps import search
 
-WORTH = 1e-13
+MIN_GAIN = 1e-13
 """Relative to the scale: smaller gains may be rounding errors, and are not applied."""
-
-CLEAR = 1e-10
-"""Relative to the scale: a larger gain that does not come true is no rounding error."""
 
 
 def certify(run: Run, share: float) -> tuple[Certificate, float]:
@@ -43,7 +40,7 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
         gains, error = solved.gains, solved.error
     else:
         gains, error = known[pairs[:, 0], pairs[:, 1]], 0.0
-    worth = max(WORTH, run.tol) * objective.scale
+    worth = max(MIN_GAIN, run.tol) * objective.scale
     chosen = _disjoint(pairs, gains, worth) if progress.steps < run.options.max_iter else []
     if not objective.separable:
         chosen = chosen[:1]
@@ -57,7 +54,7 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
         gain = before - run.value()
         if gain <= 0.0:  # rounding in the searches
             run.rotate(blocks, np.ascontiguousarray(rotations.transpose(0, 2, 1)))
-            if gains[chosen].max() > CLEAR * objective.scale:
+            if gains[chosen].max() > 1e-10 * objective.scale:  # or in the values
                 progress.untrue = True
     unit = abs(objective.factor)
     most = unit * float(gains.max(initial=0.0))

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from givens.result import TRACE_FIELDS, PhaseSummary, Trace
+from givens.result import PhaseSummary, Trace
 from givens.solve.state import Progress
 from givens.support import archive
 from givens.support.arguments import whole
 
-FORMAT = "run 7"
+FORMAT = "run 8"
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def save(path: str | os.PathLike[str], saved: Saved) -> None:
         "phases": len(saved.memories),
         **{name: getattr(progress, name) for name in COUNTERS},
     }
-    arrays = {f"trace_{name}": np.array(getattr(progress.trace, name), dtype=float) for name in NUMBERS}
+    arrays = {f"trace_{name}": np.array(getattr(progress.trace, name), dtype=float) for name in TRACE_NUMBERS}
     for number, memory in enumerate(saved.memories):
         arrays |= {f"memory_{number}_{name}": array for name, array in memory.items()}
     archive.write(path, header, {"start": progress.start, "U": saved.U, **arrays})
@@ -110,7 +110,7 @@ def load(path: str | os.PathLike[str]) -> Saved | None:
     rng.bit_generator.state = header["rng"]
     progress = Progress(arrays.pop("start"), rng, **{name: header[name] for name in COUNTERS})
     progress.trace = Trace(
-        **{name: arrays.pop(f"trace_{name}").tolist() for name in NUMBERS}, phase=header["trace_phase"]
+        **{name: arrays.pop(f"trace_{name}").tolist() for name in TRACE_NUMBERS}, phase=header["trace_phase"]
     )
     progress.trace.step = [int(step) for step in progress.trace.step]
     progress.summaries = [PhaseSummary(**summary) for summary in header["summaries"]]
@@ -122,7 +122,7 @@ def load(path: str | os.PathLike[str]) -> Saved | None:
     return Saved(progress, U, memories, header["problem"])
 
 
-NUMBERS = tuple(name for name in TRACE_FIELDS if name != "phase")
+TRACE_NUMBERS = tuple(field.name for field in fields(Trace) if field.name != "phase")
 COUNTERS = tuple(
     field.name for field in fields(Progress) if field.name not in ("start", "rng", "summaries", "trace")
 )

@@ -25,7 +25,7 @@ from givens.numerics.scaling import EPS
 from givens.objectives.base import Look
 from givens.result import Stop
 from givens.solve.kronecker_model import MAX_ORDER, MIN_ORDER, KroneckerModel
-from givens.solve.point import MAX_ANGLE, Move, Point, Square
+from givens.solve.point import Move, Point, Square
 from givens.solve.quasi_newton import Memory
 from givens.solve.run import Phase, Run
 from givens.solve.state import Ending
@@ -125,10 +125,10 @@ class Descent(Phase):
         """Make the best step of the model; None if it knows too little, or if no step lowers f."""
         if self.model is None:
             return None
-        size, expected = math.sqrt(float(self.g @ self.g)), 0.0
+        expected = 0.0
         for _ in range(MAX_TRIALS):
             assert isinstance(run.point, Square)
-            step = self.model.propose(run.point.transposed, look, size)
+            step = self.model.propose(run.point.transposed, look)
             if step is None:
                 return None
             expected = max(expected, step.promised)
@@ -138,7 +138,7 @@ class Descent(Phase):
             fall = trial.fall
             if step.promised <= 16 * self.noise:
                 # The decrease is below the rounding error of f, so the slopes decide.
-                flatter = float(trial.slopes @ trial.slopes) <= WOLFE * size**2
+                flatter = float(trial.slopes @ trial.slopes) <= WOLFE * float(self.g @ self.g)
                 fall = step.promised if fall >= -self.noise and flatter else 0.0
             self.model.radius = step.next_radius(self.model.radius, fall)
             if fall > ARMIJO * step.promised:
@@ -218,7 +218,13 @@ class Descent(Phase):
         """
         outcome: float | Ending | None = None
         if look.curvatures is not None:
-            outcome = self._leave_saddle(run, look, look.curvatures.take(self.pairs))
+            bends = look.curvatures.take(self.pairs)
+            pair = int(np.argmin(bends))
+            if bends[pair] < -1e-8 * float(np.abs(bends).max()):
+                # `aim` steps along minus the direction.
+                direction = np.zeros(len(bends))
+                direction[pair] = math.copysign(1.0, self.g[pair])
+                outcome = self._leave(run, look, direction)
         elif not run.stop_share:
             outcome = self._look_further(run, look)
         return self._ending(Stop.SMALL_STEP, run.tol) if outcome is None else outcome
@@ -234,7 +240,7 @@ class Descent(Phase):
         if run.progress.steps:
             return None
         # All slopes vanish at the start, which need not be a minimum: leave it, or leave it to the next phase.
-        gain = self._leave_maximum(run, look)
+        gain = self._leave(run, look, np.random.default_rng(0).standard_normal(len(self.g)))
         if gain is not None:
             return gain
         return self._ending(Stop.STATIONARY if isinstance(run.point, Square) else Stop.SADDLE)
@@ -271,34 +277,15 @@ class Descent(Phase):
             self.model.clear()
         return self._search(run, look, *self._direction(run, look))
 
-    def _leave_maximum(self, run: Run, look: Look) -> float | None:
-        """Leave a start without slopes along a random direction, if f bends downwards along it."""
-        direction = np.random.default_rng(0).standard_normal(len(self.g))
-        direction *= 1e-3 / run.point.largest(direction)
+    def _leave(self, run: Run, look: Look, direction: np.ndarray) -> float | None:
+        """Leave a point without slopes along a direction, if f bends downwards along it; None if it does not."""
+        direction *= 0.01 / run.point.largest(direction)
         step = run.point.aim(direction, self.g)
         there = run.look_at(run.point.moved(step))
         if look.value - there.value <= 16 * self.noise:
             return None
+        self.past.clear()
         return self._search(run, look, direction, step)
-
-    def _leave_saddle(self, run: Run, look: Look, bends: np.ndarray) -> float | None:
-        """Leave a saddle point along the pair with the most negative curvature."""
-        pair = int(np.argmin(bends))
-        bend = -float(bends[pair])
-        if not bend > max(1e-8 * float(np.abs(bends).max()), 16 * self.noise):
-            return None
-        direction = np.zeros(len(self.pairs))
-        direction[pair] = -1.0 if self.g[pair] > 0 else 1.0
-        i, j = divmod(int(self.pairs[pair]), self.n)
-        skew, angle = np.zeros((self.n, self.n)), MAX_ANGLE
-        skew[i, j], skew[j, i] = -direction[pair], direction[pair]
-        for _ in range(MAX_TRIALS):
-            trial = self._try(run, look, angle * direction, Move(bend, 1.0, skew), angle)
-            if trial.fall > 0.1 * bend * angle**2:
-                self.past.clear()
-                return self._take(run, trial)
-            angle *= 0.5
-        return None
 
     def memory(self) -> dict[str, np.ndarray]:
         """The remembered steps, and the model."""

@@ -30,9 +30,6 @@ from givens.solve.point import Point
 from givens.solve.run import Run
 from givens.solve.state import Ending, Progress, RunOptions
 
-NOTHING = 1e-26
-"""Relative to the scale: a smaller gain of all pairs together is rounding."""
-
 
 class Loop:
     """One run in one component of O(n), which may be paused and continued.
@@ -252,13 +249,18 @@ def rule(run: Run) -> Ending | None:
     if len(progress.gains) >= options.schedule.patience and max(progress.gains) <= run.tol * scale:
         return Ending(Stop.SMALL_SWEEPS, run.tol, len(progress.gains))
     # With a larger gradient, the gains of all pairs are not next to nothing, and need not be summed.
-    if norm <= 1e-9 * scale * run.unit:
-        with flop_counts.uncounted():
-            gains = run.gains()
-        left = math.nan if gains is None else 0.5 * float(gains.sum())
-        if left <= max(run.tol**2, NOTHING) * scale:
-            return Ending(Stop.SMALL_REMAINDER, number=left / scale)
+    left = _gain_left(run) if norm <= 1e-9 * scale * run.unit else math.nan
+    # A smaller gain of all pairs together than 1e-26 is rounding.
+    if left <= max(run.tol**2, 1e-26) * scale:
+        return Ending(Stop.SMALL_REMAINDER, number=left / scale)
     return Ending(Stop.MAX_ITER, options.max_iter) if progress.steps >= options.max_iter else None
+
+
+def _gain_left(run: Run) -> float:
+    """What all pairs together could gain; NaN if the objective does not know it without searches."""
+    with flop_counts.uncounted():
+        gains = run.gains()
+    return math.nan if gains is None else 0.5 * float(gains.sum())
 
 
 def set_tol(run: Run, coarse_gain: float) -> None:

@@ -27,6 +27,7 @@ from givens.solve.trust_region import (
     FIRST_RADIUS,
     MAX_PRODUCTS,
     Exact,
+    Minimum,
     QuadraticModel,
     Truncated,
     inverse_curvatures,
@@ -34,9 +35,6 @@ from givens.solve.trust_region import (
 
 MIN_RADIUS = 1e-9
 """In radians: shorter steps change f by its rounding errors."""
-
-LEFT = 1e-3
-"""The share of the squared slopes at which conjugate gradients stop."""
 
 
 class Newton(Phase):
@@ -60,29 +58,40 @@ class Newton(Phase):
         model = self._model(run, look, look.slopes)
         tol, noise = run.tol * run.objective.scale, 32 * EPS * abs(look.value)
         while self.radius >= MIN_RADIUS:
-            step = model.minimum(look.slopes, self.radius, LEFT)
+            step = model.minimum(look.slopes, self.radius)
             if not math.isfinite(step.promised):
                 raise NotFinite("the second derivatives must be finite, but a product of them is not")
-            if step.promised <= max(tol, noise):
-                most = _most(model, look.slopes) if step.bounded else step.promised
-                if most <= tol:
-                    return self._ending(Stop.SMALL_STEP, run.tol)
-                if most <= noise and most > 0.5 * self.unseen_gain:
-                    return self._ending(Stop.ROUNDING)
-            point = run.point.moved(Move(step.promised, 1.0, step.step))
-            there = _finite(run.look_at(point))
-            fall = look.value - there.value
-            # Values cannot judge a gain below their rounding errors; the gain that is predicted next will.
-            unseen = step.promised <= noise and not step.bounded and fall >= -noise
-            if not unseen:
-                self.radius = step.next_radius(self.radius, fall)
-            if fall > 0 or unseen:
-                self.unseen_gain = step.promised if unseen else math.inf
-                run.go_to(point, there)
-                return fall
+            # A model that is trusted nearby only may promise more further away.
+            most = (
+                _most(model, look.slopes)
+                if step.bounded and step.promised <= max(tol, noise)
+                else step.promised
+            )
+            if most <= tol:
+                return self._ending(Stop.SMALL_STEP, run.tol)
+            if 0.5 * self.unseen_gain < most <= noise:
+                return self._ending(Stop.ROUNDING)
+            gain = self._try(run, look, step, noise)
+            if gain is not None:
+                return gain
         # Steps are tiny, since values are rounding errors, or since the second derivatives are not those of f.
         rounding = _most(model, look.slopes) <= max(noise, 32 * EPS * run.objective.scale)
         return self._ending(Stop.ROUNDING if rounding else Stop.EXHAUSTED)
+
+    def _try(self, run: Run, look: Look, step: Minimum, noise: float) -> float | None:
+        """Set the radius by what a step gains, and make the step if it lowers f."""
+        point = run.point.moved(Move(step.promised, 1.0, step.step))
+        there = _finite(run.look_at(point))
+        fall = look.value - there.value
+        # Values cannot judge a gain below their rounding errors; the gain that is predicted next will.
+        unseen = step.promised <= noise and not step.bounded and fall >= -noise
+        if not unseen:
+            self.radius = step.next_radius(self.radius, fall)
+        if not (fall > 0 or unseen):
+            return None
+        self.unseen_gain = step.promised if unseen else math.inf
+        run.go_to(point, there)
+        return fall
 
     def _model(self, run: Run, look: Look, slopes: np.ndarray) -> QuadraticModel:
         """The second derivatives at the present U."""
@@ -108,7 +117,7 @@ class Newton(Phase):
 
 def _most(model: QuadraticModel, slopes: np.ndarray) -> float:
     """The most that the model predicts a step to gain."""
-    return model.minimum(slopes, MAX_ANGLE, LEFT).promised
+    return model.minimum(slopes, MAX_ANGLE).promised
 
 
 def _finite(look: Look) -> Look:

@@ -23,8 +23,7 @@ of earlier steps. They are left as they are: to move them would take more time t
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -161,8 +160,10 @@ class Square(Point):
 
     def aim(self, direction: np.ndarray, slopes: np.ndarray) -> Move:
         """No angle is above `MAX_ANGLE`."""
+        from givens.kernels.quasi_newton import bounded
+
         skew = np.zeros(self.Ut.shape)
-        promised, longest = _bounded()(direction, slopes, self.pairs, MAX_ANGLE, skew)
+        promised, longest = bounded(direction, slopes, self.pairs, MAX_ANGLE, skew)
         return Move(promised, longest, skew)
 
     def moved(self, step: Move, length: float = 1.0) -> Square:
@@ -265,13 +266,6 @@ class Stiefel(Point):
         """V with any other columns that complete it, if it has none."""
         n, m = self.Ut.shape[1], self.active
         return Stiefel(self.Ut.copy() if len(self.Ut) == n else complete(self.matrix).T.copy(), m)
-
-
-@cache
-def _bounded() -> Callable[..., tuple[float, float]]:
-    from givens.kernels.quasi_newton import bounded
-
-    return bounded  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=8)

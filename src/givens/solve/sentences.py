@@ -13,9 +13,6 @@ from givens.solve.run import Run
 from givens.solve.state import Ending, Progress
 from givens.support.arguments import counted
 
-UNRESOLVED = 1e-9
-"""Relative to the scale: a search by interpolation that is further off has been left with too few harmonics."""
-
 
 def message(ending: Ending, run: Run, uncertified: str = "") -> str:
     """Why the run stopped; why it has no certificate, if one was asked for; and whether its searches are exact."""
@@ -37,7 +34,7 @@ def _searches(progress: Progress, scale: float) -> str:
         return "the searches of pairs found a gain that was not realised, so they are not exact"
     if math.isnan(progress.error):
         return "angles of pairs by an adaptive search, which is not proved to be exact"
-    if progress.error > UNRESOLVED * scale:
+    if progress.error > 1e-9 * scale:
         return (
             f"some pair problems have more than {MAX_HARMONICS} harmonics, so their minima may not be global"
         )

@@ -18,9 +18,8 @@ from givens.result import Stop
 from givens.solve.run import Phase, Run
 from givens.solve.state import Ending
 
-JUDGED = 4  # sweeps whose gains tell how many are still to come
-LONG = 30  # sweeps that take longer than Newton's method
-NEGLIGIBLE = 1e-20  # relative to the scale: a gain that is no reason for another sweep
+JUDGED_SWEEPS = 4
+"""The last sweeps whose gains tell how many are still to come."""
 
 
 class Sweeps(Phase):
@@ -38,7 +37,9 @@ class Sweeps(Phase):
 
     def advance(self, run: Run) -> float | Ending:
         """One sweep."""
-        if run.progress.phase + 1 < len(run.options.phases) and self._sweeps_left(run) > LONG:
+        if (
+            run.progress.phase + 1 < len(run.options.phases) and self._sweeps_left(run) > 30
+        ):  # that is longer than Newton's method takes
             return self._ending(Stop.SLOW)
         run.complete()
         objective, progress = run.objective, run.progress
@@ -59,16 +60,16 @@ class Sweeps(Phase):
             pass
         progress.sweeps += 1
         progress.gains = [*progress.gains, total][-run.options.schedule.patience :]
-        self.gains = [*self.gains, total][-JUDGED:]
+        self.gains = [*self.gains, total][-JUDGED_SWEEPS:]
         return total
 
     def _sweeps_left(self, run: Run) -> float:
         """How many sweeps it would take until one gains nothing, if their gains go on shrinking as the last ones did."""
         first, last = self.gains[:1], self.gains[-1:]
-        least = max(run.tol, NEGLIGIBLE) * run.objective.scale
-        if len(self.gains) < JUDGED or last[0] <= least:
+        least = max(run.tol, 1e-20) * run.objective.scale  # of 0, there would be infinitely many
+        if len(self.gains) < JUDGED_SWEEPS or last[0] <= least:
             return 0.0
-        shrinking = math.log(last[0] / first[0]) / (JUDGED - 1)
+        shrinking = math.log(last[0] / first[0]) / (JUDGED_SWEEPS - 1)
         return math.log(least / last[0]) / shrinking if shrinking < 0.0 else math.inf
 
     def memory(self) -> dict[str, np.ndarray]:

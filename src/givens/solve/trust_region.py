@@ -25,6 +25,10 @@ MAX_PRODUCTS = 500
 """Products of the second derivatives for one step: as many tell all of them where there are no more pairs."""
 
 
+LEFT = 1e-3
+"""The share of the squared slopes at which conjugate gradients stop."""
+
+
 class Minimum(NamedTuple):
     """The step that minimises a model within a radius.
 
@@ -62,8 +66,8 @@ class QuadraticModel(ABC):
     """The slopes and the second derivatives at one U."""
 
     @abstractmethod
-    def minimum(self, slopes: np.ndarray, radius: float, share: float) -> Minimum:
-        """The best step within a radius; a share of the squared slopes may be left.
+    def minimum(self, slopes: np.ndarray, radius: float) -> Minimum:
+        """The best step within a radius.
 
         Slopes are those of `Look`: entry (i, j), i < j, is the slope of the pair (i, j), whose angle is K_ji.
         """
@@ -83,14 +87,14 @@ class Truncated(QuadraticModel):
     def __init__(self, product: Callable[[np.ndarray], np.ndarray], weights: np.ndarray) -> None:
         self.product, self.weights = product, weights
 
-    def minimum(self, slopes: np.ndarray, radius: float, share: float) -> Minimum:
+    def minimum(self, slopes: np.ndarray, radius: float) -> Minimum:
         """No angle exceeds the radius."""
         left = slopes.T.copy()
         K = np.zeros_like(left)
         direction = -self.weights * left
         size = first = -_inner(left, direction)
         bounded, products = False, 0
-        while products < MAX_PRODUCTS and size > share * first and size != 0.0 and not bounded:
+        while products < MAX_PRODUCTS and size > LEFT * first and size != 0.0 and not bounded:
             image = self.product(direction)
             products += 1
             curvature = _inner(direction, image)
@@ -124,7 +128,7 @@ class Exact(QuadraticModel):
         least = 8 * EPS * float(np.abs(curvatures).max()) or 1.0
         self.curvatures = np.where(np.abs(curvatures) < least, least, curvatures)
 
-    def minimum(self, slopes: np.ndarray, radius: float, share: float) -> Minimum:
+    def minimum(self, slopes: np.ndarray, radius: float) -> Minimum:
         """The root of the sum of all squared angles is at most the radius."""
         if not self.finite:
             return Minimum(slopes, math.nan, 0.0, False)

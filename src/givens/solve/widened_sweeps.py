@@ -25,11 +25,6 @@ from givens.solve.point import Stiefel
 from givens.solve.run import Phase, Run
 from givens.solve.state import Ending
 
-ROUNDING = (
-    1e-12  # of the largest column, or of the objective's scale: columns that are shorter have no direction
-)
-DEPENDENT = 1e-8  # of the largest squared singular value: smaller ones belong to no direction of their own
-
 
 class Widened(NamedTuple):
     """A sweep: the point and the state after it, and its gain."""
@@ -129,7 +124,7 @@ def _directions(Vt: np.ndarray, R: np.ndarray, before: np.ndarray | None, scale:
         return D
     D = _beside(Vt, D)
     squares, vectors = np.linalg.eigh(D @ D.T)
-    some = squares > DEPENDENT * squares[-1]
+    some = squares > 1e-8 * squares[-1]  # smaller ones belong to no direction of their own
     some[: max(len(D) - (n - m), 0)] = False
     W = (vectors[:, some] / np.sqrt(squares[some])).T @ D
     flop_counts.count(flop_counts.eigh(len(D)) + (8.0 * m + 4.0 * len(D) + 4.0 * len(W)) * D.size)
@@ -148,5 +143,5 @@ def _beside(Vt: np.ndarray, D: np.ndarray) -> np.ndarray:
 def _of_unit_length(D: np.ndarray, unit: float) -> np.ndarray:
     """The rows that are larger than rounding errors of numbers as large as `unit`, normalised."""
     sizes = np.linalg.norm(D, axis=1, keepdims=True)
-    some = sizes[:, 0] > ROUNDING * max(unit, float(sizes.max(initial=0.0)))
+    some = sizes[:, 0] > 1e-12 * max(unit, float(sizes.max(initial=0.0)))
     return D[some] / sizes[some]
