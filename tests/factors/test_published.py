@@ -103,12 +103,6 @@ def test_varimax_and_quartimax_of_the_ability_tests(method, before, published):
     np.testing.assert_allclose(align(model.loadings_, published), published, atol=2e-7)
 
 
-def test_equamax_of_two_factors_is_varimax():
-    model = FactorRotation("equamax", normalize=False).fit(ABILITY_QUARTIMAX)
-    assert model.kappa_ == 1.0
-    np.testing.assert_allclose(align(model.loadings_, ABILITY_VARIMAX), ABILITY_VARIMAX, atol=2e-7)
-
-
 def test_target_rotation_of_the_ability_tests():
     # The columns of this target are the factors in reverse. GPArotation's search stays among rotations of determinant 1, so what
     # it published is the nearest of these; among the other orthogonal matrices there is a nearer one, which reverses the columns.

@@ -42,6 +42,7 @@ def as_map(X, folder):
         {"contrast": LogCosh()},
         {"contrast": Exp()},
         {"contrast": Kurtosis()},
+        {"contrast": OWN},
         {"n_components": 3},
         {"n_components": 0.95, "whiten": "arbitrary-variance"},
         {"n_starts": 2, "random_state": 0},
@@ -62,18 +63,6 @@ def test_the_components_are_those_of_a_fit_in_memory(X, options, tmp_path):
         assert found.gradient_norm_ <= 1e-9
         assert found.rank_ == expected.rank_
         assert found.n_features_in_ == 5
-
-
-def test_a_contrast_of_ones_own(X, tmp_path):
-    expected = fit(X, contrast=OWN).components_
-    np.testing.assert_allclose(fit(as_map(X, tmp_path), contrast=OWN).components_, expected, atol=1e-6)
-
-
-def test_a_data_set_of_zarr(X, tmp_path):
-    zarr = pytest.importorskip("zarr")
-    store = zarr.open(str(tmp_path / "samples.zarr"), mode="w", shape=X.shape, chunks=(1000, 5), dtype="f8")
-    store[:] = X
-    np.testing.assert_allclose(fit(store).components_, fit(X).components_, atol=1e-6)
 
 
 @pytest.mark.parametrize("contrast", ["adaptive", Kurtosis()])

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.decomposition import FastICA
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from givens import ICA, JADE, SOBI
 from givens.metrics import amari
 from tests.ica.sources import OWN
-from tests.properties import examples
 
 
 @parametrize_with_checks(
@@ -31,7 +28,7 @@ def problem():
     return S @ A.T + 7.0, S, A
 
 
-@pytest.mark.parametrize("contrast", ["logcosh", "exp", "kurtosis", "adaptive"])
+@pytest.mark.parametrize("contrast", ["logcosh", "exp", "kurtosis", "adaptive", OWN], ids=str)
 def test_sources_are_found_and_the_gradient_is_what_was_asked_for(problem, contrast):
     X, _, A = problem
     model = ICA(contrast=contrast).fit(X)
@@ -57,11 +54,6 @@ def test_the_gradient_is_that_of_the_contrast_by_differences(problem):
             slope = (contrast(i, j, angle) - contrast(i, j, -angle)) / (2 * angle)
             assert abs(slope) < 1e-7
             assert contrast(i, j, angle) > contrast(i, j, 0.0)
-
-
-def test_a_contrast_of_ones_own(problem):
-    X, _, A = problem
-    assert amari(ICA(contrast=OWN).fit(X).components_, A) < 0.05
 
 
 def test_order_and_signs_and_the_way_back(problem):
@@ -186,21 +178,6 @@ def test_a_constant_channel_is_left_out_of_the_rank(problem):
     model = ICA().fit(X)
     assert model.rank_ == 5
     np.testing.assert_allclose(model.mixing_[5], 0.0, atol=1e-12)
-
-
-@examples(5)
-@given(st.integers(0, 10_000), st.integers(2, 8), st.sampled_from(["laplace", "uniform", "t"]))
-def test_generated_problems_converge(seed, n, kind):
-    rng = np.random.default_rng(seed)
-    S = {"laplace": rng.laplace, "uniform": rng.uniform, "t": lambda size: rng.standard_t(5, size)}[kind](
-        size=(800, n)
-    )
-    X = S @ rng.standard_normal((n, n))
-    model = ICA(contrast="adaptive").fit(X)
-    assert model.gradient_norm_ <= 1e-7
-    W = model.components_
-    C = np.cov(X.T, bias=True)
-    np.testing.assert_allclose(W @ C @ W.T, np.eye(n), atol=1e-6)
 
 
 def test_calls_written_for_fastica_work(rng):

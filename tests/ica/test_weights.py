@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from givens import ICA, minimize
-from givens.ica.adaptive import tail_moments
 from givens.ica.whitening import white_space
 from givens.objectives import Columns
 from givens.objectives.contrasts import Contrast, Exp, LogCosh
 from givens.objectives.quartic import Kurtosis, Orthomax
-from givens.objectives.turned_rows import HeldRows
 from tests.ica.sources import OWN
 from tests.properties import examples
 
@@ -58,18 +56,6 @@ def test_the_size_of_all_weights_does_not_matter(data, factor):
     found = ICA(stability=1, random_state=0).fit(X, sample_weight=weights * factor)
     np.testing.assert_array_equal(found.components_, expected.components_)
     np.testing.assert_array_equal(found.stability_, expected.stability_)
-
-
-def test_outliers_without_weight_do_no_harm():
-    rng = np.random.default_rng(8)
-    X = rng.laplace(size=(4000, 3)) @ rng.standard_normal((3, 3))
-    spoiled = X.copy()
-    spoiled[:50] = 1e6 * rng.standard_normal((50, 3))
-    weights = np.ones(4000)
-    weights[:50] = 0
-    expected = ICA().fit(X[50:])
-    np.testing.assert_array_equal(ICA().fit(spoiled, sample_weight=weights).components_, expected.components_)
-    assert ICA().fit_transform(spoiled, sample_weight=weights).shape == (4000, 3)
 
 
 def test_white_data_with_weights(data):
@@ -129,30 +115,6 @@ def test_samples_of_weighted_rows_lead_to_the_optimum(contrast):
     few = minimize(objective, method="descent", tol=1e-9)
     many = minimize(objective, np.eye(3), method="descent", tol=1e-9)
     assert few.value == pytest.approx(many.value, rel=1e-9)
-
-
-@pytest.mark.parametrize("shape", [(300, 4), (6, 9)])
-def test_weighted_covariances_are_numpys(shape):
-    rng = np.random.default_rng(4)
-    X, weights = rng.standard_normal(shape) + 5.0, rng.uniform(0.1, 2.0, shape[0])
-    space = white_space(X, weights=weights)
-    np.testing.assert_allclose(space.mean, np.average(X, axis=0, weights=weights))
-    C = np.cov(X.T, aweights=weights, bias=True)
-    np.testing.assert_allclose(space.whitening @ C @ space.whitening.T, np.eye(space.rank), atol=1e-9)
-    np.testing.assert_allclose(space.dewhitening @ space.dewhitening.T, C, atol=1e-9)
-
-
-def test_moments_of_weighted_samples(data):
-    X, weights = data
-    often = np.repeat(X, weights, axis=0)
-    kept = X[weights > 0], weights[weights > 0].astype(float)
-    U = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
-    space = white_space(often)
-    ours, theirs = HeldRows(kept[0], space, kept[1]), HeldRows(often, space)
-    Y = space.coordinates(often) @ U
-    expected = np.mean(Y**4, axis=0), np.mean(np.log(np.cosh(Y)), axis=0)
-    np.testing.assert_allclose(tail_moments(theirs, U), expected)
-    np.testing.assert_allclose(tail_moments(ours, U), expected)
 
 
 class Mine(Orthomax):
