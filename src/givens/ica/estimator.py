@@ -314,8 +314,7 @@ class ICA(SourceSeparation):
 
     def _found_again(self, white: HeldRows, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The mean |correlation| of each source with its matches in halves of the samples, separated from random starts."""
-        number = int(self.stability)
-        parts = halves(white.count, number, rng)
+        parts = halves(white.count, int(self.stability), rng)
         cosines = [matches(U.T, self._of_half(white, half, rng))[1] for half in parts]
         return np.mean(cosines, axis=0)
 
