@@ -16,6 +16,21 @@ import numpy as np
 from tests.paper.tally import install
 from tests.paper.tally import tally as counter
 
+if __name__ == "__main__":
+    install()  # before anything that is counted is imported
+
+from givens.datasets import sparse_modules
+from givens.numerics import flop_counts, modes
+from givens.objectives import SparseColumns, SymmetricTensor
+from givens.rotations import random_orthogonal
+from givens.schedules import Tournament
+from givens.solve import loop
+from givens.solve.minimize import minimize
+from givens.solve.run import Run
+from givens.streaming.estimator import StreamingSparsePCA
+from paper.baselines import gpower, tensor_power
+from tests.tensor_data import ORDERS
+
 
 @contextmanager
 def replaced(owner, wrapper, *names):
@@ -27,77 +42,40 @@ def replaced(owner, wrapper, *names):
         setattr(owner, name, original)
 
 
-@contextmanager
-def run_alone():
-    """Do not count the trace and the result, which only observe a run, but the states that they are the first to ask for."""
-    from givens.solve import loop
-    from givens.solve.run import Run
-
+def run(objective, schedule, **options):
+    """A short run, without its trace and its result, which only observe it, but with the states that they first ask for."""
+    start = random_orthogonal(objective.n, np.random.default_rng(0), determinant=1)
+    counter.counts.clear()
     with (
         replaced(loop, counter.resting_in, "trace"),
         replaced(loop.Loop, counter.resting_in, "result"),
         replaced(Run, counter.counting_in, "_make_state"),
     ):
-        yield
+        return minimize(objective, start, method=schedule, threads=1, random_state=0, **options).flops
 
 
 def sparse_data(samples, features):
-    from givens.datasets import sparse_modules
-
     X = sparse_modules(samples, features, n_modules=4, module_size=features // 10, random_state=0).X
     return X - X.mean(axis=0)
 
 
 def sparse(schedule, n=8, features=120, share=0.1):
-    from givens.objectives import SparseColumns
-    from givens.rotations import random_orthogonal
-    from givens.solve.minimize import minimize
-
     X = sparse_data(n, features)
-    objective = SparseColumns(np.ascontiguousarray(X.T), share * np.sqrt((X**2).sum(axis=0).max()))
-    start = random_orthogonal(n, np.random.default_rng(0), determinant=1)
+    threshold = share * np.sqrt((X**2).sum(axis=0).max())
+    return run(SparseColumns(np.ascontiguousarray(X.T), threshold), schedule, tol=0.001, max_iter=3)
+
+
+def power(m, block, start):
+    A = np.ascontiguousarray(sparse_data(20, 200).T)
+    gamma = 0.1 * np.sqrt((A**2).sum(axis=1).max())
     counter.counts.clear()
-    with run_alone():
-        return minimize(
-            objective, start, method=schedule, tol=0.001, max_iter=3, threads=1, random_state=0
-        ).flops
+    options = {"block": block, "start": start, "tol": 1e-6, "max_iter": 10, "threads": 1}
+    return gpower(A, m, gamma, **options).flops[-1]
 
 
-def pairs():
-    from givens.schedules import Random
-
-    return sparse(Random())
-
-
-def blocks():
-    from givens.schedules import Tournament
-
-    return sparse(Tournament(block=10), n=18, features=60)
-
-
-def many_features():
-    return sparse(None, n=18, features=200, share=0.5)
-
-
-def power(block):
-    from givens.rotations import random_orthogonal
-    from paper.baselines import gpower
-
-    X = sparse_data(20, 200)
-    A = np.ascontiguousarray(X.T)
-    gamma = 0.1 * np.sqrt((X**2).sum(axis=0).max())
-    start = random_orthogonal(20, np.random.default_rng(0)) if block else None
-    counter.counts.clear()
-    return gpower(
-        A, 20 if block else 5, gamma, block=block, start=start, tol=1e-6, max_iter=10, threads=1
-    ).flops[-1]
-
-
-def stream(drop, samples=60):
-    from givens.streaming import estimator
-
-    X = sparse_data(samples, 100)
-    model = estimator.StreamingSparsePCA(3, threshold=0.1, drop=drop, threads=1, random_state=0)
+def stream(drop):
+    X = sparse_data(60, 100)
+    model = StreamingSparsePCA(3, threshold=0.1, drop=drop, threads=1, random_state=0)
     counter.counts.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -109,45 +87,20 @@ def tensor_data(d):
     V = np.linalg.qr(rng.standard_normal((d, d)))[0]
     T = np.einsum("a,ia,ja,ka->ijk", rng.uniform(1, 2, d), V, V, V)
     T += 0.05 * rng.standard_normal((d, d, d))
-    return (
-        sum(
-            T.transpose(order) for order in [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0)]
-        )
-        / 6
-    )
+    return sum(T.transpose(order) for order in ORDERS) / 6
 
 
 def tensor(schedule, d=10):
-    from givens.objectives import SymmetricTensor
-    from givens.rotations import random_orthogonal
-    from givens.solve.minimize import minimize
-
-    objective = SymmetricTensor(tensor_data(d))
-    start = random_orthogonal(d, np.random.default_rng(0))
-    counter.counts.clear()
-    with run_alone():
-        return minimize(
-            objective, start, method=schedule, tol=0.0001, max_iter=5, threads=1, random_state=0
-        ).flops
+    return run(SymmetricTensor(tensor_data(d)), schedule, tol=0.0001, max_iter=5)
 
 
-def tensor_power():
-    from paper import baselines
-
+def power_method():
     T = tensor_data(10)
     counter.counts.clear()
-    return baselines.tensor_power(T, random_state=0).result.flops
-
-
-def rounds():
-    from givens.schedules import Tournament
-
-    return tensor(Tournament(block=4), d=12)
+    return tensor_power(T, random_state=0).result.flops
 
 
 def tensor_rotations(d=24):
-    from givens.numerics import flop_counts, modes
-
     T = tensor_data(d)
     rng = np.random.default_rng(0)
     turns = [(np.sort(rng.choice(d, 2, replace=False)), rng.uniform(0, 1)) for _ in range(60)]
@@ -159,18 +112,18 @@ def tensor_rotations(d=24):
 
 
 CASES = {
-    "sparse PCA, pairs": pairs,
-    "sparse PCA, blocks": blocks,
-    "sparse PCA, many features": many_features,
-    "GPower, block": lambda: power(True),
-    "GPower, greedy": lambda: power(False),
+    "sparse PCA, pairs": lambda: sparse("random"),
+    "sparse PCA, blocks": lambda: sparse(Tournament(block=10), n=18, features=60),
+    "sparse PCA, many features": lambda: sparse(None, n=18, features=200, share=0.5),
+    "GPower, block": lambda: power(20, True, random_orthogonal(20, np.random.default_rng(0))),
+    "GPower, greedy": lambda: power(5, False, None),
     "stream, weakest": lambda: stream("weakest"),
     "stream, frequent": lambda: stream("frequent"),
     "tensor, one block": lambda: tensor(None),
-    "tensor, blocks": rounds,
+    "tensor, blocks": lambda: tensor(Tournament(block=4), d=12),
     "tensor, pairs": lambda: tensor("random", d=12),
     "tensor, one pair at a time": tensor_rotations,
-    "tensor, power method": tensor_power,
+    "tensor, power method": power_method,
 }
 
 APART = ("divisions", "comparisons", "sorted", "functions")
@@ -210,7 +163,6 @@ def markdown(outcome):
 
 
 if __name__ == "__main__":
-    install()
     if sys.argv[1:] == ["--markdown"]:
         print(markdown(measured(CASES)))
     else:

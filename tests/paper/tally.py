@@ -1,9 +1,10 @@
 """Count the operations that the package's own source executes, by rewriting it as it is imported.
 
-Every `a + b` of a module of `givens` or `paper` becomes `tally.binary("+", a, b)`, which counts one addition if the outcome is a
-float, one per entry if it is an array of floats; whole numbers (indices) are not counted. Matrix products, sums and the like are
-counted by the sizes of what they are given; LAPACK's factorisations, into which nobody can look from here, by the figures of
-textbooks (Golub and Van Loan). The compiled kernels are rewritten like all else and run as plain Python, NUMBA_DISABLE_JIT=1.
+Every `a + b` of a module of `givens` or `paper` becomes `tally.binary("add", a, b)`, which counts one addition if the
+outcome is a float, one per entry if it is an array of floats; whole numbers (indices) are not counted. Matrix products, sums
+and the like are counted by the sizes of what they are given; LAPACK's factorisations, into which nobody can look from here,
+by the figures of textbooks (Golub and Van Loan). The compiled kernels are rewritten like all else and run as plain Python,
+NUMBA_DISABLE_JIT=1.
 
 A conditional expression of sums and products counts both of its arms: compiled, it is a selection between the two.
 Bookkeeping (any statement that sets something called `flops`, or that calls `flop_counts.count`) is not rewritten.
@@ -22,37 +23,14 @@ import numpy as np
 from scipy.linalg.lapack import dgesv, dposv, sposv
 
 OPERATORS = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.Pow: "**",
-    ast.MatMult: "@",
+    ast.Add: "add",
+    ast.Sub: "sub",
+    ast.Mult: "mul",
+    ast.Div: "truediv",
+    ast.Pow: "pow",
+    ast.MatMult: "matmul",
 }
-BINARY = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "**": operator.pow,
-    "@": operator.matmul,
-}
-IN_PLACE = {
-    "+": operator.iadd,
-    "-": operator.isub,
-    "*": operator.imul,
-    "/": operator.itruediv,
-    "**": operator.ipow,
-    "@": operator.imatmul,
-}
-COMPARISONS = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-}
+COMPARISONS = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 FUNCTIONS = {
     np.sqrt, np.cos, np.sin, np.arctan2, np.arccos, np.hypot, np.cbrt, np.tan, np.exp, np.log,
 }  # fmt: skip
@@ -154,25 +132,20 @@ class Tally:
 
         return replacement
 
-    def _count(self, symbol: str, a: object, b: object, result: object) -> None:
-        if symbol == "@":
+    def binary(self, name: str, a: object, b: object, where: str = "") -> object:
+        result = getattr(operator, where + name)(a, b)
+        if name == "matmul":
             self.add("flops", _product(a, b) if _size(result) else 0)
-        elif symbol == "/":
+        elif name == "truediv":
             self.add("divisions", _size(result))
-        elif symbol == "**" and (isinstance(b, np.ndarray) or b != 2):
+        elif name == "pow" and (isinstance(b, np.ndarray) or b != 2):
             self.add("functions", _size(result))
         else:
             self.add("flops", _size(result))
-
-    def binary(self, symbol: str, a: object, b: object) -> object:
-        result = BINARY[symbol](a, b)
-        self._count(symbol, a, b, result)
         return result
 
-    def in_place(self, symbol: str, a: object, b: object) -> object:
-        result = IN_PLACE[symbol](a, b)
-        self._count(symbol, a, b, result)
-        return result
+    def in_place(self, name: str, a: object, b: object) -> object:
+        return self.binary(name, a, b, "i")
 
     def select(self, condition: object, a: object, b: object) -> object:
         return a if condition else b
@@ -227,7 +200,7 @@ class _Rewrite(ast.NodeTransformer):
         kind = COMPARISONS.get(type(node.ops[0]))
         if len(node.ops) > 1 or kind is None:
             return node
-        return self._tallied("compare", node, ast.Constant(kind.__name__), node.left, node.comparators[0])
+        return self._tallied("compare", node, ast.Constant(kind), node.left, node.comparators[0])
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
         self.generic_visit(node)
@@ -277,7 +250,7 @@ def _is_plain(node: ast.expr) -> bool:
     if isinstance(node, ast.Call):
         tallied = isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") == "__tally__"
         symbol = getattr(node.args[0], "value", None) if tallied else None
-        return symbol in ("+", "-", "*") and all(map(_is_plain, node.args[1:]))
+        return symbol in ("add", "sub", "mul") and all(map(_is_plain, node.args[1:]))
     return isinstance(node, ast.Name | ast.Constant)
 
 

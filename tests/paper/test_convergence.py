@@ -46,7 +46,3 @@ def test_a_limit_that_is_not_reached_yet_is_not_refuted(rows, monkeypatch):
     short = [row for row in rows if "schedule" in row]
     short += [row for name in OBJECTIVES for row in run_limit(name, 0)]
     assert Convergence().claims(short, ExperimentSettings(quick=True))[0].verdict == UNCLEAR
-
-
-def test_runs_are_reproducible():
-    assert run_bound("random", 0, 4, 3) == run_bound("random", 0, 4, 3)

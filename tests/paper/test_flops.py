@@ -12,23 +12,9 @@ import numpy as np
 import pytest
 
 from tests.paper import tally
-from tests.paper.flop_cases import markdown
+from tests.paper.flop_cases import CASES, markdown
 
 ROOT = Path(__file__).parents[2]
-NAMES = [
-    "sparse PCA, pairs",
-    "sparse PCA, blocks",
-    "sparse PCA, many features",
-    "GPower, block",
-    "GPower, greedy",
-    "stream, weakest",
-    "stream, frequent",
-    "tensor, one block",
-    "tensor, blocks",
-    "tensor, pairs",
-    "tensor, one pair at a time",
-    "tensor, power method",
-]
 
 
 @pytest.fixture(scope="module")
@@ -41,21 +27,17 @@ def executed():
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", CASES)
 def test_what_is_reported_was_executed(executed, name):
     case = executed[name]
     assert case["flops"] > 1e5
     assert case["reported"] == pytest.approx(case["flops"], rel=0.05)
 
 
-def test_every_case_is_looked_at(executed):
-    assert sorted(executed) == sorted(NAMES)
-
-
 def test_the_page_shows_every_case(executed):
     page = markdown(executed)
     published = (ROOT / "docs" / "experiments" / "flops.md").read_text()
-    for name in NAMES:
+    for name in CASES:
         assert f"| {name} | " in page
         assert f"| {name} | " in published
 

@@ -16,10 +16,7 @@ from paper.measure.mixture_cells import (
     Cell,
     by_power,
     by_rotations,
-    cells,
-    draw,
     reconstruct,
-    run_one,
     uncentred,
 )
 from paper.mixture_recovery import Mixtures, compared
@@ -77,24 +74,6 @@ def test_algorithm_4_decomposes_an_orthogonal_tensor():
     assert np.allclose(found.factors.T @ V, np.eye(8), atol=1e-6)
 
 
-def test_cells_are_possible_and_each_has_a_name():
-    for quick in (True, False):
-        found = cells(quick)
-        assert len({cell.name for cell in found}) == len(found) == len(set(found))
-        assert all(cell.k <= cell.d for cell in found)
-    assert Cell(10, 10, 200_000) in cells(False)
-    assert {cell.k for cell in cells(False)} == {10, 20, 50}
-
-
-def test_both_rules_for_centres_have_the_same_mean_covariance():
-    for narrow in (False, True):
-        cell = Cell(200, 4, 10, narrow)
-        sizes = [np.mean(draw(cell, seed).means ** 2) for seed in range(300)]
-        assert np.median(sizes) < 1.2
-        if narrow:
-            assert np.mean(sizes) == pytest.approx(1.0, rel=0.25)
-
-
 def test_quick_figures_have_every_cell(monkeypatch):
     few = [Cell(k, d, n) for n in (2000, 4000) for k, d in ((10, 10), (20, 20), (20, 25))]
     monkeypatch.setattr(
@@ -112,8 +91,3 @@ def test_quick_figures_have_every_cell(monkeypatch):
     titles = [ax.get_title() for ax in experiment.figure(rows, settings).axes if ax.get_visible()]
     assert "Figure 3: k = 20, N = 4,000" in titles
     assert "Figure 4: k = 20, d = 25" in titles
-
-
-def test_the_same_seed_gives_the_same_rows():
-    cell = Cell(10, 10, 1500)
-    assert run_one(cell, 3) == run_one(cell, 3)

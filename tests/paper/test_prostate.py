@@ -24,7 +24,6 @@ from paper.measure.all_components import (
     TOLERANCE,
     Problem,
     paper_columns,
-    run_one,
 )
 from paper.measure.recorded import Recorded
 from paper.prostate import Prostate, compared
@@ -68,19 +67,6 @@ def test_gpower_that_is_stopped_to_be_measured_is_one_run(small):
     assert [row["flops"] for row in rows[1:]] == pytest.approx(whole.flops)
 
 
-def test_values_between_sweeps_are_the_objectives(small):
-    problem = Problem(ExperimentSettings(), 0.1)
-    start = random_orthogonal(problem.n, np.random.default_rng(0), determinant=1)
-    seen = []
-    watched = Recorded(
-        paper_columns(problem.A, problem.gamma),
-        lambda U, rotations, flops: seen.append((problem.value(U), -watched.factor * watched.gained)),
-    )
-    minimize(watched, start, method=Random(), max_iter=2, random_state=0, threads=1)
-    values, gained = np.array(seen).T
-    assert values == pytest.approx(problem.value(start) + gained, rel=1e-9)
-
-
 def test_the_papers_search_leaves_at_most_a_thousandth(small):
     problem = Problem(ExperimentSettings(), 0.1)
     U = random_orthogonal(problem.n, np.random.default_rng(3))
@@ -119,11 +105,6 @@ def test_a_recorded_run_is_the_same_run_and_counts_the_same_flops(small, schedul
     assert plain.flops == recorded.flops
     assert np.all(np.diff([0.0, *seen]) > 0)
     assert seen[-1] <= plain.flops
-
-
-def test_runs_are_reproducible(small):
-    settings = ExperimentSettings(quick=True)
-    assert run_one(settings, 0.1, ALGORITHM_2, 0) == run_one(settings, 0.1, ALGORITHM_2, 0)
 
 
 def made(method, seed, flops, value=10.0, variance=0.5, nonzeros=0.1):

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import csv
 import json
-from functools import partial
 
 import pytest
 from typer.testing import CliRunner
@@ -117,23 +116,6 @@ def test_other_code_starts_afresh(tmp_path, monkeypatch):
     assert toy.done == [0, 1, 2, 0, 1, 2]
 
 
-def squared(k):
-    return [{"k": k, "square": k * k}]
-
-
-class Parallel(Toy):
-    """Tasks that other processes can do."""
-
-    def tasks(self, settings):
-        return [Task(f"task-{k}", partial(squared, k)) for k in range(4)]
-
-
-def test_several_processes_give_the_same_numbers(tmp_path):
-    one = run(Parallel(), ExperimentSettings(), tmp_path / "one", ignore)
-    two = run(Parallel(), ExperimentSettings(), tmp_path / "two", ignore, jobs=2)
-    assert one.rows == two.rows == [{"k": k, "square": k * k} for k in range(4)]
-
-
 def test_the_hash_is_of_what_decides_the_numbers(tmp_path, monkeypatch):
     files = {
         "__init__.py": "",
@@ -155,13 +137,6 @@ def test_the_hash_is_of_what_decides_the_numbers(tmp_path, monkeypatch):
     assert code("givens.measure") == before, "neither what shows results nor words and layout"
     (tmp_path / "kernels" / "rotate.py").write_text("x = 2\n")
     assert code("givens.measure") != before
-
-
-@pytest.mark.parametrize("name", EXPERIMENTS)
-def test_what_shows_results_is_not_hashed(name):
-    files = {path.name for path in sources(load(name).measured)}
-    assert {"task.py", "minimize.py"} & files
-    assert not {"page.py", "drawing.py", "verdicts.py", "runner.py"} & files
 
 
 def test_the_page_for_a_site_says_all_and_nothing_of_the_machine(tmp_path, monkeypatch):
@@ -205,20 +180,6 @@ def test_a_failing_experiment_is_reported_and_the_others_go_on(tmp_path, monkeyp
     html = (tmp_path / "index.html").read_text()
     assert "out of luck" in html
     assert "A &lt;toy&gt;" in html
-
-
-def test_ctrl_c_is_told_kindly(tmp_path, monkeypatch):
-    toy = Toy()
-    toy.broken = True
-    monkeypatch.setattr("paper.reproduce.load", lambda name: toy)
-    result = CliRunner().invoke(app, ["convergence", "--threads", "1", "--out", str(tmp_path)])
-    assert result.exit_code == 130
-    assert (tmp_path / "convergence" / "tasks" / "task-1.json").exists()
-
-
-def test_a_missing_folder_is_told(tmp_path):
-    result = CliRunner().invoke(app, ["convergence", "--data", str(tmp_path / "none")])
-    assert result.exit_code == 2
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)

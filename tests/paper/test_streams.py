@@ -13,7 +13,6 @@ from paper.baselines import fill_pattern
 from paper.measure import stream_fronts, tables
 from paper.measure.stream_fronts import (
     ALGORITHM_5,
-    CELLS,
     CONVERGENCE,
     EARLY_STOP,
     METHODS,
@@ -21,8 +20,6 @@ from paper.measure.stream_fronts import (
     POWER,
     SIZES,
     algorithm_5,
-    cut_from,
-    halves,
 )
 from paper.streams import Cells, area, compared, front
 from paper.verdicts import DEPENDS, FAILS, HOLDS, TIE
@@ -74,33 +71,6 @@ def test_algorithm_5_holds_the_columns_of_the_stream(small):
         assert np.allclose(np.sort(found[3, stop], axis=0), np.sort(Z, axis=0))
 
 
-def test_features_below_the_threshold_stay_out(small):
-    X = small - small.mean(axis=0)
-    norms = np.linalg.norm(X, axis=0)
-    for _, _, share, Z, _, _ in algorithm_5(X, [0.3]):
-        assert not Z[:, norms <= share * norms.max()].any()
-
-
-def test_loadings_of_algorithm_5_are_filled_on_the_columns_held():
-    rng = np.random.default_rng(0)
-    Y = rng.standard_normal((3, 40))
-    Z, _ = fill_pattern(Y, unit_rows(shrink(Y, 1.0)), tol=1e-14)
-    assert np.array_equal(Z != 0, np.abs(Y) > 1.0)
-    # At the fixed point V = polar(Y Zᵀ) gives Z back, on its pattern.
-    u, _, vt = np.linalg.svd(Z @ Y.T)
-    again = unit_rows(np.where(Z != 0, (u @ vt) @ Y, 0.0))
-    assert np.allclose(again, Z, atol=1e-5)
-
-
-def test_axes_that_were_cut_are_known():
-    rng = np.random.default_rng(0)
-    axes = np.linalg.qr(rng.standard_normal((50, 3)))[0].T
-    cut = unit_rows(np.where(np.abs(axes) > 0.1, axes, 0.0))
-    assert cut_from(cut[::-1], axes)
-    turned = np.linalg.qr(rng.standard_normal((3, 3)))[0] @ axes
-    assert not cut_from(unit_rows(np.where(np.abs(turned) > 0.1, turned, 0.0)), axes)
-
-
 def test_the_area_is_that_under_the_front():
     points = np.array([[1.0, 0.1], [np.e, 0.3], [np.e**2, 0.2]])
     # 0.1 for one unit of log, 0.3 for the two others.
@@ -149,16 +119,3 @@ def test_a_claim_that_holds_in_some_panels_depends():
     claims = Cells().claims(rows + mixed, ExperimentSettings())
     assert claims[2].verdict == DEPENDS
     assert compared(rows + mixed, ALGORITHM_5, 3, CONVERGENCE, 0.01) is None, "no point within the limit"
-
-
-def test_a_split_has_four_fifths_to_learn_from(small):
-    train, test = halves(small, 1)
-    assert (len(train), len(test)) == (96, 24)
-    together = np.concatenate((train, test))
-    assert np.array_equal(np.sort(together, axis=0), np.sort(small, axis=0))
-
-
-def test_thresholds_go_down():
-    for method in METHODS:
-        shares = stream_fronts.thresholds(CELLS, method)
-        assert np.all(np.diff(shares) < 0)

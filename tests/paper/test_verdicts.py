@@ -37,10 +37,6 @@ def test_the_interval_is_students(values):
     assert found.pairs == len(values)
 
 
-def test_one_pair_tells_nothing():
-    assert better(interval([5.0]), 0.1) == UNCLEAR
-
-
 @pytest.mark.parametrize(
     ("low", "high", "is_better", "is_at_least"),
     [

@@ -116,14 +116,3 @@ def test_the_greedy_form_fills_before_it_deflates_and_thresholds_the_residual(A,
         leading = np.linalg.svd(residual[rows], full_matrices=False)[0][:, 0]
         assert abs(leading @ z[rows]) == pytest.approx(1.0, abs=1e-6)
         residual -= np.outer(z, z @ residual)
-
-
-def test_bad_arguments_are_named(A):
-    with pytest.raises(
-        ValueError, match=r"gamma must be at least 0 and below 1 where it is relative, got 3\.0"
-    ):
-        gpower(A, 2, 3.0, relative=True)
-    with pytest.raises(ValueError, match="penalty"):
-        gpower(A, 2, 1.0, penalty="l2")
-    with pytest.raises(ValueError, match="m must be a whole number from 1 to 10, the number of samples"):
-        gpower(A, 11, 1.0)

@@ -3,7 +3,7 @@ import pytest
 
 from givens import decompose
 from paper.baselines import tensor_power
-from tests.tensor_data import distance, from_components, orthogonal
+from tests.tensor_data import distance, orthogonal
 
 
 @pytest.mark.parametrize("d", [1, 2, 10, 30])
@@ -24,15 +24,6 @@ def test_lower_rank_finds_large_components():
     assert distance(found.factors, V[:, :3]) < 1e-7
 
 
-def test_each_component_is_a_fixed_point_of_what_is_left():
-    T = orthogonal(np.random.default_rng(2), 6, noise=0.02)[0]
-    found = tensor_power(T, random_state=0, iterations=200, tol=1e-12)
-    first = found.factors[:, np.argmax(found.weights)]
-    image = np.einsum("ijk,j,k->i", T, first, first)
-    assert np.allclose(image, found.weights.max() * first, atol=0.2)
-    assert np.isclose(found.residual, np.linalg.norm(T - found.reconstruct()) / np.linalg.norm(T), rtol=1e-8)
-
-
 def test_noise_hurts_less_when_components_are_found_together():
     worse = 0
     for seed in range(5):
@@ -43,22 +34,3 @@ def test_noise_hurts_less_when_components_are_found_together():
         ]
         worse += errors[0] > errors[1]
     assert worse == 0
-
-
-def test_iterations_that_do_not_suffice_are_reported():
-    T = orthogonal(np.random.default_rng(3), 8, noise=0.05)[0]
-    result = tensor_power(T, iterations=2, random_state=0).result
-    assert not result.converged
-    assert "not settled" in result.message
-
-
-def test_zeros():
-    found = tensor_power(np.zeros((3, 3, 3)), random_state=0)
-    assert np.array_equal(found.weights, np.zeros(3))
-    assert found.residual == 0
-
-
-@pytest.mark.parametrize("options", [{"starts": 0}, {"iterations": 1.5}])
-def test_bad_options_are_refused(options):
-    with pytest.raises(ValueError, match="whole number of at least 1"):
-        tensor_power(from_components([1.0], np.ones((1, 1))), **options)
