@@ -18,8 +18,7 @@ import pytest
 
 from benchmarks import _runner
 from benchmarks._markdown import STALE, front, verdicts
-from benchmarks._measure import peak, race
-from benchmarks._report import Report
+from benchmarks._measure import peak
 from benchmarks._runner import Suite
 
 MACHINE = {"processor": "none", "cores": 2, "memory_gb": 1.0, "system": "none"}
@@ -78,21 +77,6 @@ def test_runs_in_order_and_writes_figures_and_table(suite, capfd):
     out = capfd.readouterr().out
     assert text in out
     assert "MISSED free of charge" in out
-
-
-def test_goes_on_with_what_is_not_done(suite, capfd):
-    add(suite, "first", GOOD)
-    add(suite, "second", GOOD)
-    assert suite.run(only=["first"]) == 0
-    before = (suite.results / "first.json").stat().st_mtime_ns
-    capfd.readouterr()
-    assert suite.run() == 0
-    out = capfd.readouterr().out
-    assert "already done with this code: first" in out
-    assert "[1/1] second" in out
-    assert (suite.results / "first.json").stat().st_mtime_ns == before
-    assert suite.run(fresh=True) == 0
-    assert (suite.results / "first.json").stat().st_mtime_ns > before
 
 
 def test_a_change_of_the_code_makes_results_stale(suite, monkeypatch, tmp_path):
@@ -187,35 +171,6 @@ def test_what_other_code_measured_is_published_with_a_mark_and_old_pages_go(suit
     assert "with earlier code" in (docs / "benchmarks.md").read_text()
     assert "Measured with other code" in (docs / "benchmarks" / "good.md").read_text()
     assert not (docs / "benchmarks" / "gone.md").exists()
-
-
-def test_data_that_arrives_later_is_measured(suite, monkeypatch, tmp_path):
-    add(suite, "real", "def run(report): report.row(found=report.data('flowers') is not None)")
-    folder = tmp_path / "data"
-    folder.mkdir()
-    monkeypatch.setenv("GIVENS_DATA", str(folder))
-    suite.run()
-    assert suite.result("real")["rows"] == [{"found": False}]
-    assert "flowers" in suite.result("real")["notes"][0]
-    assert suite.status("real") == "done"
-    (folder / "flowers_3x4.npz").touch()
-    assert suite.status("real") == "measured without data that is now here"
-    suite.run()
-    assert suite.result("real")["rows"] == [{"found": True}]
-    assert suite.status("real") == "done"
-
-
-def test_race_takes_turns_and_keeps_values():
-    calls = []
-    timings = race(
-        {"a": lambda: calls.append("a") or 1, "b": lambda: calls.append("b") or 2}, repeat=2, warm=1
-    )
-    assert calls == ["a", "b", "a", "b", "a", "b"]
-    assert timings["b"].value == 2
-    assert len(timings["a"].seconds) == 2
-    assert timings["a"].best == min(timings["a"].seconds) <= timings["a"].median
-    with pytest.raises(ValueError, match="repeat must be at least 1"):
-        Report().time(lambda: None, repeat=0)
 
 
 def test_peak_sees_what_the_call_holds_and_not_what_the_parent_does():

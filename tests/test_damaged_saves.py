@@ -118,20 +118,3 @@ def test_a_folder_is_no_checkpoint_and_is_not_to_be_deleted(tmp_path):
         with pytest.raises(IsADirectoryError, match="is a folder: name a file in it") as caught:
             call()
         assert "delete" not in str(caught.value)
-
-
-def test_an_unreadable_checkpoint_is_not_to_be_deleted(tmp_path, monkeypatch):
-    path = tmp_path / "saved"
-    checkpoint(path)
-
-    ordinary = open
-
-    def refuse(file, *arguments, **options):
-        if str(file) == str(path):  # other threads go on opening other files
-            raise PermissionError(13, "Permission denied", str(path))
-        return ordinary(file, *arguments, **options)
-
-    monkeypatch.setattr("builtins.open", refuse)
-    with pytest.raises(PermissionError) as caught:
-        checkpoints.load(path)
-    assert "delete" not in str(caught.value)

@@ -34,13 +34,6 @@ def test_centres_have_the_scale_as_mean_covariance() -> None:
     np.testing.assert_allclose(np.cov(data.means.T), 2.0 * np.eye(3), atol=0.1)
 
 
-def test_the_same_seed_gives_the_same_rows() -> None:
-    one, two = (make_spherical_mixture(100, random_state=3) for _ in range(2))
-    np.testing.assert_array_equal(one.X, two.X)
-    assert one.X.shape == (100, 50)
-    np.testing.assert_array_equal(one.variances, 2.0)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -79,16 +79,6 @@ def test_every_page_is_in_the_navigation():
     assert sorted(entries) == sorted(set(pages) - set(single))
 
 
-def test_the_runner_of_blocks_sees_failures(tmp_path):
-    page = "Text.\n\n```python\nx = 1\n```\n\n- item\n\n    ```python\n    y = x + 1\n    ```\n\n"
-    page += "```sh\nfalse\n```\n"
-    assert run(tmp_path, page)["y"] == 2
-    assert [line for line, _ in blocks(page)] == [4, 10]
-    with pytest.raises(ZeroDivisionError) as raised:
-        run(tmp_path, page + "```python\nz = 1\nz / 0\n```\n")
-    assert raised.traceback[-1].lineno + 1 == 18
-
-
 def published(benchmark: str) -> dict:
     """The claims of a benchmark, and the rows of the tables of its page."""
     claims = json.loads((ROOT / "docs" / "claims.json").read_text(encoding="utf-8"))

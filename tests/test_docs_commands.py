@@ -108,16 +108,3 @@ def test_set_up_commands_name_what_exists():
                 assert set(wanted) <= targets, f"{relative(page)}: {command}"
             for named in re.findall(r"\[([\w,]+)\]", command) if words[0] == "pip" else []:
                 assert set(named.split(",")) <= set(extras), f"{relative(page)}: {command}"
-
-
-def test_the_runner_of_commands_sees_failures(tmp_path):
-    page = "```sh\n$ echo one \\\n  two > out.txt  # a comment\n# nothing\n\ntest -f out.txt\n```\n```python\nraise\n```\n"
-    found = commands(page)
-    assert len(found) == 2
-    for command in found:
-        run(command, tmp_path)
-    assert (tmp_path / "out.txt").read_text() == "one two\n"
-    with pytest.raises(AssertionError, match="No such command"):
-        run("givens no-such-command", tmp_path)
-    assert is_set_up("make demo")
-    assert not is_set_up("maker")

@@ -56,17 +56,6 @@ def test_a_whole_number_may_come_as_a_float(X, estimator):
     np.testing.assert_array_equal(first, second)
 
 
-def test_other_whole_numbers_of_a_mixture_may_come_as_floats(X):
-    options = {"max_iter": 50, "n_starts": 3, "basis_samples": 100}
-    whole, floats = (
-        SphericalMixture(2, **{name: kind(value) for name, value in options.items()}) for kind in (int, float)
-    )
-    np.testing.assert_array_equal(whole.fit(X).means_, floats.fit(X).means_)
-    whole, floats = (SphericalMixture(**model.get_params()) for model in (whole, floats))
-    np.testing.assert_array_equal(whole.partial_fit(X).means_, floats.partial_fit(X).means_)
-    assert floats.sample(3.0)[0].shape == (3, 5)
-
-
 @pytest.mark.parametrize("estimator", [ICA, RotatedPCA])
 @pytest.mark.filterwarnings("ignore:one factor has nothing to rotate with")
 def test_the_float_one_is_neither_a_number_nor_a_share(X, estimator):

@@ -91,6 +91,7 @@ HUGE = np.where(np.arange(12)[:, None] == 3, 1.7e308, TABLE)
         (lambda: metrics.orthogonality_defect(1e200 * DATA), "it is not near orthogonal"),
         # Shapes that do not agree.
         (lambda: metrics.adjusted_variance(DATA[:0], LOADINGS), "at least one sample"),
+        (lambda: metrics.adjusted_variance(DATA, np.eye(3)), "column per feature"),
         (lambda: rotations.determinant(DATA), "square matrix"),
         (lambda: amari(np.eye(3), np.eye(2)), "column for each row of mixing"),
         (lambda: amari(np.zeros((2, 2)), np.eye(2)), "zeros"),

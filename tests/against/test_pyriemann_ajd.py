@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 from givens import joint_diagonalize
@@ -12,7 +11,7 @@ from givens.rotations import random_orthogonal
 
 pytest.importorskip("pyriemann")
 
-from pyriemann.geometry.ajd import ajd, ajd_pham, rjd, uwedge
+from pyriemann.geometry.ajd import ajd, rjd
 from pyriemann.preprocessing import Whitening
 from pyriemann.spatialfilters import CSP
 
@@ -69,13 +68,6 @@ def test_shapes_orthogonality_and_diagonal_matrices(matrices):
     np.testing.assert_array_equal(D, E)
 
 
-@pytest.mark.parametrize("method", [adapted, ajd_pham, uwedge])
-def test_a_row_of_v_is_a_vector_of_the_basis(method):
-    X = positive(7, 4)
-    V, D = ajd(X, method=method)
-    np.testing.assert_allclose(D, V @ X @ V.T, atol=1e-8)
-
-
 def test_rjd_alone_has_the_transpose():
     X = symmetric(1, 4)
     theirs, _ = rjd(X)
@@ -117,16 +109,6 @@ def test_csp_of_whitened_classes_has_the_filters_of_ajd_pham_in_any_basis(seed):
     assert class_residual(filters, X, y) < 1e-9
     signs = np.sign(np.sum(filters * pham.filters_, axis=1, keepdims=True))
     np.testing.assert_allclose(signs * filters, pham.filters_, atol=1e-4)
-
-
-def test_the_arrays_of_the_caller_are_left_alone_and_the_result_may_be_changed():
-    X = positive(4, 3)
-    copy = X.copy()
-    V, D = joint_diagonalize(X)
-    np.testing.assert_array_equal(X, copy)
-    V *= 2  # CSP normalises its filters in place
-    D *= 2
-    np.testing.assert_array_equal(joint_diagonalize(X)[0] * 2, V)
 
 
 class TestInit:
@@ -171,11 +153,6 @@ class TestWeights:
     def test_weights_are_positive_and_one_for_each_matrix(self, weights):
         with pytest.raises(ValueError, match="sample_weight must be 4 positive numbers"):
             joint_diagonalize(positive(4, 2), sample_weight=weights)
-
-
-def test_too_few_steps_are_said():
-    with pytest.warns(ConvergenceWarning, match=r"did not converge .*max_iter = 1"):
-        ajd(positive(8, 6), method=adapted, n_iter_max=1)
 
 
 @pytest.mark.parametrize("change", ["order", "scale", "basis"])

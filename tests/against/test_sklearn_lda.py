@@ -12,7 +12,6 @@ import pytest
 from scipy import sparse
 from scipy.special import digamma
 from sklearn.decomposition import LatentDirichletAllocation
-from sklearn.exceptions import NotFittedError
 
 from givens import TopicModel
 from givens.datasets import make_topics
@@ -56,14 +55,6 @@ def test_topics_without_common_words_are_told_apart(separate, kind, threads, max
     assert groups(model) == GROUPS
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_stream_of_repeated_documents_tells_them_apart(separate, threads):
-    model = TopicModel(3, threads=threads)
-    for _ in range(3):
-        model.partial_fit(separate)
-    assert groups(model) == GROUPS
-
-
 def test_shares_are_positive_and_sum_to_one(mixed):
     # "`transform` returns shares only": scikit-learn's normalize=False returns the parameters instead.
     shares = TopicModel(4).fit(mixed).transform(mixed)
@@ -71,21 +62,10 @@ def test_shares_are_positive_and_sum_to_one(mixed):
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)
 
 
-def test_fit_transform_is_fit_and_then_transform(mixed):
-    model = TopicModel(4)
-    np.testing.assert_array_equal(model.fit_transform(mixed), model.transform(mixed))
-
-
 def test_negative_counts_are_refused_in_the_same_words():
     for model in (TopicModel(2), LatentDirichletAllocation(2)):
         with pytest.raises(ValueError, match=r"^Negative values in data"):
             model.fit(np.full((5, 10), -1.0))
-
-
-@pytest.mark.parametrize("method", ["perplexity", "score", "transform"])
-def test_an_unfitted_model_is_refused_in_the_same_words(mixed, method):
-    with pytest.raises(NotFittedError, match="this TopicModel has seen no data yet"):
-        getattr(TopicModel(3), method)(mixed)
 
 
 @pytest.mark.parametrize("method", ["perplexity", "score", "transform"])
@@ -107,11 +87,6 @@ def test_each_pass_improves_what_it_maximises(mixed):
     assert ten.n_iter_ > one.n_iter_
     assert ten.score(mixed) > one.score(mixed)
     assert ten.perplexity(mixed) < one.perplexity(mixed)
-
-
-def test_dense_and_sparse_counts_have_the_same_perplexity(mixed):
-    model = TopicModel(4).fit(mixed)
-    assert model.perplexity(mixed) == model.perplexity(mixed.toarray())
 
 
 def test_perplexity_follows_from_the_score(mixed):
@@ -157,17 +132,6 @@ def test_expected_logarithms_of_the_topics(separate):
         counts = model.fit(separate).components_
         expected = np.exp(digamma(counts) - digamma(counts.sum(axis=1, keepdims=True)))
         np.testing.assert_allclose(model.exp_dirichlet_component_, expected, rtol=1e-6)
-
-
-def test_names_of_the_shares(mixed):
-    names = TopicModel(4).fit(mixed).get_feature_names_out()
-    assert names.tolist() == ["topicmodel0", "topicmodel1", "topicmodel2", "topicmodel3"]
-
-
-def test_nothing_is_printed(separate, capsys):
-    # "Nothing is printed": there are no `verbose` and `evaluate_every`.
-    TopicModel(3).fit(separate)
-    assert capsys.readouterr().out == ""
 
 
 def test_single_and_double_precision_agree():
