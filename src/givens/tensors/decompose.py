@@ -25,17 +25,6 @@ from givens.solve.outer_loops import best_of
 from givens.support.arguments import counted, generator, one_of, tolerance, warn_caller, whole
 from givens.tensors.from_samples import MomentTensor
 
-START_NAMES = ("power", "eigh", "random")
-
-SMALL_TENSOR = 32
-"""Largest d for which power iterations take more time than they save."""
-
-SERIAL_TENSOR = 64
-"""Largest d for which threads take more time than they save."""
-
-ORTHOGONAL_RESIDUAL = 0.5
-"""Largest residual of a tensor that is near to an orthogonal one; without structure, tensors of order 8 leave 0.7."""
-
 
 @dataclass
 class Decomposition:
@@ -130,8 +119,14 @@ def decompose(
     >>> bool(np.allclose(np.abs(found.factors.T @ V), np.eye(4))), bool(found.residual < 1e-12)
     (True, True)
     """
+    if isinstance(T, np.ndarray) or not isinstance(T, (SymmetricTensor, MomentTensor)):
+        T = SymmetricTensor(T, rank, symmetrize=symmetrize)
+    elif rank is not None and rank != T.active:
+        raise ValueError(
+            f"the objective counts {T.active} columns, so rank = {rank} must be given to it instead"
+        )
     found = orthogonal_components(
-        _objective(T, rank, symmetrize),
+        T,
         start,
         n_starts,
         method=schedule,
@@ -140,7 +135,8 @@ def decompose(
         threads=threads,
         random_state=random_state,
     )
-    if found.factors.shape[0] == found.factors.shape[1] and found.residual > ORTHOGONAL_RESIDUAL:
+    # Tensors of order 8 without structure leave 0.7.
+    if T.active == T.n and found.residual > 0.5:
         warn_caller(
             f"the components found leave {found.residual:.2g} of the norm of T unexplained: T is not an orthogonal tensor, "
             "nor close to one"
@@ -159,9 +155,13 @@ def orthogonal_components(
     **options: Any,
 ) -> Decomposition:
     """What `decompose` returns, without its warning; `options` are those of `minimize`."""
-    start = _as_start(start, objective)
-    if threads is None and objective.n <= SERIAL_TENSOR:
-        threads = 1
+    if start is None:
+        # In small tensors, power iterations take more time than they save.
+        start = "eigh" if objective.active == objective.n <= 32 else "power"
+    elif isinstance(start, str):
+        one_of(start, "start", ("power", "eigh", "random"), " or an orthogonal matrix")
+    if threads is None and objective.n <= 64:
+        threads = 1  # more of them take more time than they save
     rng, tol = generator(random_state), tolerance(tol, "tol")
     options |= {"tol": tol, "threads": threads, "random_state": rng}
     n_starts = whole(n_starts, "n_starts", 1) if isinstance(start, str) else 1
@@ -175,27 +175,6 @@ def orthogonal_components(
         return _finish(objective, best)
 
 
-def _as_start(start: str | np.ndarray | None, objective: SymmetricTensor | MomentTensor) -> str | np.ndarray:
-    """The start that was asked for, or the one that suits d."""
-    if start is None:
-        return "eigh" if objective.active == objective.n <= SMALL_TENSOR else "power"
-    if isinstance(start, str):
-        one_of(start, "start", START_NAMES, " or an orthogonal matrix")
-    return start
-
-
-def _objective(
-    T: np.ndarray | SymmetricTensor | MomentTensor, rank: int | None, symmetrize: bool
-) -> SymmetricTensor | MomentTensor:
-    if isinstance(T, np.ndarray) or not isinstance(T, (SymmetricTensor, MomentTensor)):
-        return SymmetricTensor(T, rank, symmetrize=symmetrize)
-    if rank is not None and rank != T.active:
-        raise ValueError(
-            f"the objective counts {T.active} columns, so rank = {rank} must be given to it instead"
-        )
-    return T
-
-
 def _run(
     objective: SymmetricTensor | MomentTensor,
     start: str | np.ndarray,
@@ -204,29 +183,32 @@ def _run(
     options: dict[str, Any],
 ) -> Result:
     """One run; what its start took is part of the result, but for the trace."""
-    if not isinstance(start, str):
-        return minimize(objective, _upright(objective, np.asarray(start)), **options)
-    if start == "random":
-        return minimize(objective, _upright(objective, random_orthogonal(objective.n, rng)), **options)
-    began = perf_counter()
+    began, steps = perf_counter(), 0
+    name = start if isinstance(start, str) else "given"
     with flop_counts.job(flop_counts.Flops()) as counter:
-        steps, U = 0, objective.start(rng)
-        if start == "eigh":
-            U = _upright(objective, U)
+        if name == "given":
+            U, words = np.asarray(start), "the given matrix"
+        elif name == "random":
+            U, words = random_orthogonal(objective.n, rng), "a random matrix"
         else:
+            U, words = objective.start(rng), "eigenvectors of a contraction"
+        if name == "power":
             least = 0.5 * negligible(tol**2 * objective.scale, objective.scale)
             U, steps = power_steps(_squares(objective), U, least)
             # Beside the squares two products, and six steps of Newton and Schulz for the polar factor.
             flop_counts.count(steps * 28.0 * objective.n**3)
+            words += f", then {counted(steps, 'power iteration', 'power iterations')}"
+        elif U.shape == objective.shape:  # `minimize` refuses others
+            # Signs for which no T(u, u, u) is negative; every rotation of two columns to their maximum keeps that so.
+            U = U * np.copysign(1.0, (U * objective.squares(U)).sum(axis=0))
     result = minimize(objective, U, **options)
     seconds = perf_counter() - began - result.seconds
     result.flops += counter.flops
     result.seconds += seconds
-    summary = PhaseSummary(start, steps, float("nan"), counter.flops, seconds)
-    result.phases = (summary, *result.phases)
-    words = "eigenvectors of a contraction"
-    if steps:
-        words += f", then {counted(steps, 'power iteration', 'power iterations')}"
+    result.phases = (
+        PhaseSummary(name, steps, float("nan"), counter.flops, seconds),
+        *result.phases,
+    )
     result.method = f"{words}, then {result.method}"
     return result
 
@@ -234,13 +216,6 @@ def _run(
 def _squares(objective: SymmetricTensor | MomentTensor) -> Callable[[np.ndarray], np.ndarray]:
     """The function U ↦ T(·, u, u), for many calls: of a `SymmetricTensor`, it keeps half of the entries."""
     return modes.quadratic(objective.T) if isinstance(objective, SymmetricTensor) else objective.squares
-
-
-def _upright(objective: SymmetricTensor | MomentTensor, U: np.ndarray) -> np.ndarray:
-    """U with the signs for which no T(u, u, u) is negative; every rotation of two columns to their maximum keeps that so."""
-    if U.shape != (objective.n, objective.n):
-        return U  # `minimize` says what is wrong
-    return U * np.copysign(1.0, (U * objective.squares(U)).sum(axis=0))
 
 
 def power_steps(
