@@ -207,7 +207,8 @@ def test_em_in_other_units_and_about_another_origin(sample: tuple[np.ndarray, Mi
     X, start = sample
     origin = np.arange(6.0)
     plain = EM(False, 0.0, 0.0).refine(Rows(X), start, 3).last
-    moved = EM(False, 0.0, 0.0).refine(Rows(X), start.moved(4.0, origin), 3, 4.0, origin).last
+    em = EM(False, 0.0, 0.0, unit=4.0, origin=origin)
+    moved = em.refine(Rows(X), start.moved(4.0, origin), 3).last
     for a, b in zip(moved, plain.moved(4.0, origin)):
         np.testing.assert_allclose(a, b, rtol=1e-9)
 

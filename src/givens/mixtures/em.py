@@ -96,17 +96,14 @@ class _Expectation(Sums):
     sums: np.ndarray
     log_density: float
 
-    def __init__(self, mixture: Mixture, unit: float, origin: np.ndarray | float, beyond: int) -> None:
+    def __init__(self, mixture: Mixture, em: EM) -> None:
         k, d = mixture.means.shape
         super().__init__(sums=(k, d + 2), log_density=())
-        self.mixture = mixture
-        self.unit = unit
-        self.origin = origin
-        self.beyond = beyond
+        self.mixture, self.em = mixture, em
 
     def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
-        s = statistics(rows, self.unit, self.origin)
-        r, log_density = self.mixture.responsibilities(s, self.beyond)
+        s = statistics(rows, self.em.unit, self.em.origin)
+        r, log_density = self.mixture.responsibilities(s, self.em.beyond)
         return r @ s, np.asarray(log_density.sum())
 
 
@@ -124,32 +121,25 @@ class EM:
         Steps stop when one gains no more than this in mean log-likelihood.
     beyond : int, default=0
         Number of further directions, in which all rows are equal and which have no coordinates. They count for the variances.
+    unit, origin : float, array or float
+        Rows x are replaced by unit·x − origin, and mixtures are those of such rows.
     """
 
     common: bool
     floor: float
     min_gain: float
     beyond: int = 0
+    unit: float = 1.0
+    origin: np.ndarray | float = 0.0
 
-    def refine(
-        self, data: Rows, mixture: Mixture, steps: int, unit: float = 1.0, origin: np.ndarray | float = 0.0
-    ) -> Iterated[Mixture]:
-        """Take at most so many steps; values are the mean log-likelihoods of the start and after each step.
+    def refine(self, data: Rows, mixture: Mixture, steps: int) -> Iterated[Mixture]:
+        """Take at most so many steps from a mixture; values are the mean log-likelihoods of the start and after each step.
 
-        Parameters
-        ----------
-        data : Rows
-            The rows, read once for the start and once for each step.
-        mixture : Mixture
-            The start, in the coordinates of unit·x − origin.
-        steps : int
-            Maximum number of steps.
-        unit, origin : float, array or float
-            Rows x are replaced by unit·x − origin.
+        The rows are read once for the start and once for each step.
         """
 
         def step(mixture: Mixture) -> tuple[float, Mixture]:
-            found = data.total(_Expectation(mixture, unit, origin, self.beyond), "mixture-expectation")
+            found = data.total(_Expectation(mixture, self), "mixture-expectation")
             return float(found.log_density) / found.count, self.fitted(found.sums, mixture)
 
         return iterate(step, mixture, self.min_gain, steps + 1)
@@ -204,7 +194,7 @@ class EM:
         starts, seed : int
             Number of starts to draw, and the seed of the random numbers.
         """
-        s = statistics(rows)
+        s = statistics(rows, self.unit, self.origin)
 
         def run(start: Mixture) -> Iterated[Mixture]:
             return self.refine(Rows(rows), start, 20)

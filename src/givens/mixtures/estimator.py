@@ -183,14 +183,14 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
                 raise
             first = no_run()
             method = f"no tensor is decomposed, since moments cannot tell {k} components apart in these {features} features"
-        em = EM(self._common, 1e-12 * float(spread[0]), float(self.tol) ** 2, beyond)
+        em = EM(self._common, 1e-12 * float(spread[0]), float(self.tol) ** 2, beyond, unit, origin)
         drawn = int(self.n_starts) - len(starts)
         if drawn:
             than = next(iter(starts.values()), None)
-            other = em.better_start(shifted(sample.rows(), unit, origin), k, than, drawn, self._seed())
+            other = em.better_start(sample.rows(), k, than, drawn, self._seed())
             if other is not None:
                 starts[f"the best of {counted(drawn, 'start', 'starts')} drawn as in k-means++"] = other
-        ends = [em.refine(data, start, steps, unit, origin) for start in starts.values()]
+        ends = [em.refine(data, start, steps) for start in starts.values()]
         # Of equal ends, the first.
         name, end = max(zip(starts, ends), key=lambda pair: pair[1].values[-1])
         end = end._replace(values=[value + features * np.log(unit) for value in end.values])
@@ -238,7 +238,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         -------
         array of shape (n, k)
         """
-        return by_rows(self, "_probabilities", X, len(self._mixture()[0].weights), np.float64)
+        return by_rows(self, "_probabilities", X, self.n_components_, np.float64)
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable component of each row.
@@ -251,8 +251,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         -------
         array of shape (n,)
         """
-        self._mixture()
-        return by_rows(self, "_most_probable", X, None, np.intp)
+        return np.argmax(self.predict_proba(X), axis=1)
 
     def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
         """Fit, and return the most probable component of each row.
@@ -279,7 +278,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         -------
         array of shape (n,)
         """
-        self._mixture()
+        self._fitted()
         return by_rows(self, "_log_likelihoods", X, None, np.float64)
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -323,11 +322,12 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
             The component of each row.
         """
         n_samples = whole(n_samples, "n_samples", 1)
-        mixture, unit = self._mixture()
+        solved = self._fitted()
+        weights, means, variances = solved.mixture
         rng = check_random_state(self.random_state)
-        y = rng.choice(len(mixture.weights), size=n_samples, p=mixture.weights)
-        noise = rng.standard_normal((n_samples, mixture.means.shape[1]))
-        return (mixture.means[y] + np.sqrt(mixture.variances)[y, None] * noise) / unit, y
+        y = rng.choice(len(weights), size=n_samples, p=weights)
+        noise = rng.standard_normal((n_samples, means.shape[1]))
+        return (means[y] + np.sqrt(variances)[y, None] * noise) / solved.unit, y
 
     def to_sklearn(self) -> GaussianMixture:
         """The same mixture as a fitted `sklearn.mixture.GaussianMixture` with spherical covariances.
@@ -383,27 +383,20 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     def _common(self) -> bool:
         return self.variance == "common"
 
-    def _mixture(self) -> tuple[Mixture, float]:
-        solved = self._fitted()
-        return solved.mixture, solved.unit
-
     def _posterior(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        mixture, unit = self._mixture()
+        solved = self._fitted()
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
         with parallel.pool(self.threads):
-            return posterior(mixture, X, unit)
+            return posterior(solved.mixture, X, solved.unit)
 
     def _probabilities(self, X: Any) -> np.ndarray:
         return self._posterior(X)[0]
-
-    def _most_probable(self, X: Any) -> np.ndarray:
-        return np.argmax(self._probabilities(X), axis=1)
 
     def _log_likelihoods(self, X: Any) -> np.ndarray:
         return self._posterior(X)[1]
 
     def _freedom(self) -> int:
-        k, d = self._mixture()[0].means.shape
+        k, d = self._fitted().mixture.means.shape
         return k * d + k - 1 + (1 if self._common else k)
 
     def _solve_moments(self, moments: ThirdMoments) -> SolvedMixture:

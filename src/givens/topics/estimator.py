@@ -466,7 +466,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def _check(self) -> None:
         """Refuse invalid parameters."""
         for name in ("n_components", "max_doc_update_iter", "basis_samples"):
-            whole(getattr(self, name), name, 1)
+            whole(getattr(self, name), name, 1, 2**31 - 1)
         whole(self.max_iter, "max_iter", 0)
         if self.alpha0 is not None and not (tolerance(self.alpha0, "alpha0") <= 1e9):
             raise ValueError(
