@@ -352,6 +352,18 @@ def gauss(A: np.ndarray) -> np.ndarray:
     return np.exp(-(A**2) / 2)
 
 
+def fourth(A: np.ndarray) -> np.ndarray:
+    return A**4
+
+
+def hyperbola(A: np.ndarray) -> np.ndarray:
+    return -np.sqrt(1 + A**2)
+
+
+def signed(A: np.ndarray) -> np.ndarray:
+    return -values.logcosh(A) * np.array([-1, 1, -1, 1, -1])
+
+
 def _thresholded(
     call: str,
     data: Callable[[], Any],
@@ -450,254 +462,183 @@ def _path() -> dict[str, Fit]:
     return {"sparse_pca_path": Fit("sparse_pca_path", data, value, given, ("float64", "csr"), unique=False)}
 
 
+def _fit(
+    call: str,
+    data: Callable[[], Any],
+    value: Callable[[Any, Outcome], float],
+    forms: tuple[str, ...] = ("float64",),
+    how: str = "fit",
+    *,
+    fitting: dict[str, Any] | None = None,
+    share: float = 1e-7,
+    unique: bool = True,
+    close: float = 1e-5,
+    like: str = "",
+    **given: Any,
+) -> Fit:
+    """A fit with these arguments of the library."""
+    return Fit(call, data, value, given, forms, how, fitting or {}, share, unique, close, like)
+
+
+def _named(prefix: str, fits: dict[str, Fit]) -> dict[str, Fit]:
+    return {f"{prefix}{name}": fit for name, fit in fits.items()}
+
+
+CHUNKS = (*DENSE, "blocks", "dask")
+
+
 def _separations() -> dict[str, Fit]:
     both, few = partial(mixed, 6000, 6), partial(mixed, 800, 5)
-    heavy_tails = partial(mixed, 3000, 5, "heavy")
+    heavy_tails, few_heavy = partial(mixed, 3000, 5, "heavy"), partial(mixed, 800, 5, "heavy")
     w = weights(800)
-    chunks = (*DENSE, "blocks", "dask")
-    found = {
-        "ICA adaptive": Fit("ICA", both, contrast, {}, chunks),
-        "ICA adaptive, few samples": Fit("ICA", few, contrast, {}, chunks),
-        "ICA adaptive, weights": Fit(
-            "ICA",
-            few,
-            partial(contrast, sample_weight=w),
-            {},
-            ("float64", "offset"),
-            fitting={"sample_weight": w},
-        ),
-        "ICA adaptive, fewer components": Fit("ICA", few, contrast, {"n_components": 3}, chunks),
-        "ICA adaptive, three starts": Fit(
-            "ICA", few, contrast, {"n_starts": 3}, like="ICA adaptive, few samples"
-        ),
-        "ICA kurtosis, weights": Fit(
-            "ICA",
-            partial(mixed, 800, 5, "heavy"),
-            partial(contrast, name="kurtosis", sample_weight=w),
-            {"contrast": "kurtosis"},
-            fitting={"sample_weight": w},
-        ),
-        "ICA white samples": Fit("ICA", partial(whitened, 3000, 5), contrast, {"whiten": False}),
-        "ica": Fit("ica", few, contrast, {}, ("float64", "offset")),
-        "ica logcosh": Fit("ica", heavy_tails, partial(contrast, name="logcosh"), {"contrast": "logcosh"}),
-        "JADE": Fit("JADE", few, cumulants, {}, DENSE),
-        "JADE, fewer components": Fit("JADE", both, cumulants, {"n_components": 4}),
-        "SOBI": Fit("SOBI", few, partial(lagged, lags=10), {"lags": 10}, DENSE),
-        "SOBI, many lags": Fit("SOBI", few, partial(lagged, lags=60), {"lags": 60}),
-    }
-    for name in ("logcosh", "exp", "kurtosis"):
-        value = partial(contrast, name=name)
+    weighted = partial(contrast, sample_weight=w)
+    logcosh, exp, kurtosis = (partial(contrast, name=name) for name in ("logcosh", "exp", "kurtosis"))
+    fit = partial(_fit, "ICA")
+    by_weights = partial(_fit, "ICA", fitting={"sample_weight": w})
+    separated = {
+        "adaptive": fit(both, contrast, CHUNKS),
+        "adaptive, few samples": fit(few, contrast, CHUNKS),
+        "adaptive, weights": by_weights(few, weighted, ("float64", "offset")),
+        "adaptive, fewer components": fit(few, contrast, CHUNKS, n_components=3),
+        "adaptive, three starts": fit(few, contrast, n_starts=3, like="ICA adaptive, few samples"),
+        "kurtosis, weights": by_weights(few_heavy, partial(weighted, name="kurtosis"), contrast="kurtosis"),
+        "white samples": fit(partial(whitened, 3000, 5), contrast, whiten=False),
+        "logcosh": fit(heavy_tails, logcosh, CHUNKS, contrast="logcosh"),
         # Code for "exp" in float32 would be compiled for this alone.
-        forms = tuple(form for form in chunks if (name, form) != ("exp", "float32"))
-        found[f"ICA {name}"] = Fit("ICA", heavy_tails, value, {"contrast": name}, forms)
-    return found
+        "exp": fit(heavy_tails, exp, tuple(form for form in CHUNKS if form != "float32"), contrast="exp"),
+        "kurtosis": fit(heavy_tails, kurtosis, CHUNKS, contrast="kurtosis"),
+    }
+    return _named("ICA ", separated) | {
+        "ica": _fit("ica", few, contrast, ("float64", "offset")),
+        "ica logcosh": _fit("ica", heavy_tails, logcosh, contrast="logcosh"),
+        "JADE": _fit("JADE", few, cumulants, DENSE),
+        "JADE, fewer components": _fit("JADE", both, cumulants, n_components=4),
+        "SOBI": _fit("SOBI", few, partial(lagged, lags=10), DENSE, lags=10),
+        "SOBI, many lags": _fit("SOBI", few, partial(lagged, lags=60), lags=60),
+    }
 
 
 def _rotations() -> dict[str, Fit]:
     small, large = partial(structured, 24, 4), partial(structured, 600, 20)
     kappas = {"varimax": 1.0, "quartimax": 0.0, "biquartimax": 0.5, "equamax": 2.0, "parsimax": 24 * 3 / 26}
     target = structured(24, 4, seed=1)
-    found = {
-        f"FactorRotation {method}": Fit(
-            "FactorRotation", small, partial(criterion, kappa=kappa), {"method": method}
-        )
-        for method, kappa in kappas.items()
+    varimax = partial(criterion, kappa=1.0)
+    fit = partial(_fit, "FactorRotation")
+    rotated = {f" {name}": fit(small, partial(criterion, kappa=k), method=name) for name, k in kappas.items()}
+    rotated |= {
+        " parsimony": fit(small, partial(criterion, kappa=24.0), method="parsimony", unique=False),
+        " kappa": fit(small, partial(criterion, kappa=0.7, normalize=False), method=0.7, normalize=False),
+        ", large": fit(large, varimax, unique=False),
+        ", two starts": fit(small, varimax, n_starts=2, like="FactorRotation varimax"),
+        " target": fit(small, partial(to_target, target=target), method="target", target=target),
     }
-    both = {"n_components": 3, "normalize": False}
     tall, wide = partial(modules, 200, 18), partial(modules, 30, 80)
-    varimax = partial(principal, kappa=1.0)
-    raw = partial(principal, kappa=1.0, normalize=False)
-    return found | {
-        "FactorRotation parsimony": Fit(
-            "FactorRotation", small, partial(criterion, kappa=24.0), {"method": "parsimony"}, unique=False
-        ),
-        "FactorRotation kappa": Fit(
-            "FactorRotation",
-            small,
-            partial(criterion, kappa=0.7, normalize=False),
-            {"method": 0.7, "normalize": False},
-        ),
-        "FactorRotation, large": Fit(
-            "FactorRotation", large, partial(criterion, kappa=1.0), {}, unique=False
-        ),
-        "FactorRotation, two starts": Fit(
-            "FactorRotation",
-            small,
-            partial(criterion, kappa=1.0),
-            {"n_starts": 2},
-            like="FactorRotation varimax",
-        ),
-        "FactorRotation target": Fit(
-            "FactorRotation", small, partial(to_target, target=target), {"method": "target", "target": target}
-        ),
-        "RotatedPCA, tall": Fit("RotatedPCA", tall, varimax, {"n_components": 3}, FILES),
-        "RotatedPCA, wide": Fit("RotatedPCA", wide, raw, both, FILES),
-        "RotatedPCA, scaled": Fit(
-            "RotatedPCA", tall, partial(varimax, scale=True), {"n_components": 3, "scale": True}, FILES
-        ),
-        "RotatedPCA quartimax": Fit(
-            "RotatedPCA", tall, partial(principal, kappa=0.0), {"n_components": 3, "method": "quartimax"}
-        ),
-        "RotatedPCA, many samples": Fit(
-            "RotatedPCA", partial(modules, 8300, 18, zeros=0.5), raw, both, ("csr", "dask")
-        ),
-        "RotatedPCA, many features": Fit(
-            "RotatedPCA", partial(modules, 30, 8300, size=1000), raw, both, ("csr", "dask"), unique=False
-        ),
+    many_samples, many_features = partial(modules, 8300, 18, zeros=0.5), partial(modules, 30, 8300, size=1000)
+    by_kaiser = partial(principal, kappa=1.0)
+    three = partial(_fit, "RotatedPCA", n_components=3)
+    raw = partial(three, value=partial(principal, kappa=1.0, normalize=False), normalize=False)
+    components = {
+        ", tall": three(tall, by_kaiser, FILES),
+        ", wide": raw(wide, forms=FILES),
+        ", scaled": three(tall, partial(by_kaiser, scale=True), FILES, scale=True),
+        " quartimax": three(tall, partial(principal, kappa=0.0), method="quartimax"),
+        ", many samples": raw(many_samples, forms=("csr", "dask")),
+        ", many features": raw(many_features, forms=("csr", "dask"), unique=False),
     }
+    return _named("FactorRotation", rotated) | _named("RotatedPCA", components)
 
 
 def _models() -> dict[str, Fit]:
-    fit = partial(Fit, "SphericalMixture")
     near, apart = partial(clusters, 1500, 6, 4), partial(clusters, 1500, 6, 4, spread=0.3)
-    chunks = (*DENSE, "blocks", "dask")
-    moments = {"n_components": 4, "max_iter": 0}
-    # Inference is in single precision, and the search for α0 ends before rounding does.
-    topics = partial(Fit, "TopicModel", share=1e-4, close=1e-3)
-    texts, single = partial(documents, 400), partial(documents, 400, single=True)
-    one = partial(per_word, single=True)
-    sparse_forms = ("float64", "float32", "csr", "csc", "blocks", "dask")
-    return {
-        "SphericalMixture": fit(near, likelihood, {"n_components": 4}, chunks),
-        "SphericalMixture, distinct": fit(
-            apart, likelihood, {"n_components": 4, "variance": "distinct"}, chunks
-        ),
-        "SphericalMixture, moments": fit(near, likelihood, moments, chunks),
-        "SphericalMixture, distinct moments": fit(apart, likelihood, {**moments, "variance": "distinct"}),
-        "SphericalMixture, batches": fit(
-            near,
-            likelihood,
-            moments,
-            ("float64", "float32", "offset"),
-            "partial_fit",
-            like="SphericalMixture, moments",
-        ),
-        "SphericalMixture, merged": fit(
-            near,
-            likelihood,
-            moments,
-            ("float64", "float32", "offset"),
-            "merge",
-            like="SphericalMixture, moments",
-        ),
-        "SphericalMixture, more components than features": fit(
-            partial(clusters, 600, 2, 4, seed=2), likelihood, {"n_components": 4}
-        ),
-        "SphericalMixture, fewer rows than features": fit(
-            partial(clusters, 60, 100, 3), likelihood, {"n_components": 3}
-        ),
-        "TopicModel": topics(texts, per_word, {}, sparse_forms),
-        "TopicModel, given alpha0": topics(texts, per_word, {"alpha0": 1.3}),
-        "TopicModel, single topics": topics(single, one, {"alpha0": 0.0}, ("float64", "csr")),
-        "TopicModel, moments": topics(texts, per_word, {"max_iter": 0, "alpha0": 1.3}, sparse_forms),
-        "TopicModel, moments, default alpha0": topics(texts, per_word, {"max_iter": 0}),
-        "TopicModel, batches": topics(texts, per_word, {"alpha0": 1.3}, ("float64", "csr"), "partial_fit"),
-        "TopicModel, merged": topics(
-            texts, per_word, {"alpha0": 1.3}, ("float64", "csr"), "merge", like="TopicModel, batches"
-        ),
+    in_plane, few = partial(clusters, 600, 2, 4, seed=2), partial(clusters, 60, 100, 3)
+    fit = partial(_fit, "SphericalMixture", value=likelihood, n_components=4)
+    moments = partial(fit, max_iter=0)
+    in_parts = {"forms": ("float64", "float32", "offset"), "like": "SphericalMixture, moments"}
+    mixtures = {
+        "": fit(near, forms=CHUNKS),
+        ", distinct": fit(apart, forms=CHUNKS, variance="distinct"),
+        ", moments": moments(near, forms=CHUNKS),
+        ", distinct moments": moments(apart, variance="distinct"),
+        ", batches": moments(near, how="partial_fit", **in_parts),
+        ", merged": moments(near, how="merge", **in_parts),
+        ", more components than features": fit(in_plane),
+        ", fewer rows than features": fit(few, n_components=3),
     }
+    texts, single = partial(documents, 400), partial(documents, 400, single=True)
+    forms = ("float64", "float32", "csr", "csc", "blocks", "dask")
+    two = ("float64", "csr")
+    # Inference is in single precision, and the search for α0 ends before rounding does.
+    fit = partial(_fit, "TopicModel", share=1e-4, close=1e-3)
+    topics = {
+        "": fit(texts, per_word, forms),
+        ", given alpha0": fit(texts, per_word, alpha0=1.3),
+        ", single topics": fit(single, partial(per_word, single=True), two, alpha0=0.0),
+        ", moments": fit(texts, per_word, forms, max_iter=0, alpha0=1.3),
+        ", moments, default alpha0": fit(texts, per_word, max_iter=0),
+        ", batches": fit(texts, per_word, two, "partial_fit", alpha0=1.3),
+        ", merged": fit(texts, per_word, two, "merge", alpha0=1.3, like="TopicModel, batches"),
+    }
+    return _named("SphericalMixture", mixtures) | _named("TopicModel", topics)
 
 
 def _objectives() -> dict[str, Fit]:
     white, loadings = partial(whitened, 3000, 5), partial(structured, 60, 6)
-    many = partial(whitened, 6000, 6)
-    light = partial(whitened, 3000, 5, "both")
+    light, some_light = partial(whitened, 3000, 4, "light"), partial(whitened, 3000, 5, "both")
+    signs = [-1, 1, -1, 1, -1]
 
-    def fit(
-        objective: str, data: Any, value: Any, options: Any = None, unique: bool = True, **given: Any
-    ) -> Fit:
-        forms = given.pop("forms", ("float64",))
-        return Fit(
-            "minimize",
-            data,
-            value,
-            {"objective": objective, "options": options or {}, **given},
-            forms,
-            unique=unique,
-        )
+    def fit(objective: str, data: Any, value: Any, options: Any = None, **given: Any) -> Fit:
+        return _fit("minimize", data, value, objective=objective, options=options or {}, **given)
 
-    def fourth(A: np.ndarray) -> np.ndarray:
-        return A**4
+    def sparse(data: Any, gamma: float, penalty: str, **options: int) -> Fit:
+        value = partial(above, gamma=gamma, penalty=penalty)
+        return fit("sparse", data, value, {"gamma": gamma, "penalty": penalty, **options})
 
-    def signed(A: np.ndarray) -> np.ndarray:
-        return -values.logcosh(A) * np.array([-1, 1, -1, 1, -1])
-
-    varimax = partial(orthomaximal, kappa=1.0)
-    l1 = {"gamma": 2.5, "penalty": "l1"}
-    parts = partial(third_parts, 400, 6)
+    varimax, quartimax = (partial(orthomaximal, kappa=kappa) for kappa in (1.0, 0.0))
+    by_varimax = partial(fit, "orthomax", value=varimax)
+    common = ("float64", "float32", "dask")
+    bimodal = partial(entries, of=lambda A: -(A**4))
+    problems: dict[str, tuple[Any, ...]] = {
+        "varimax": ("orthomax", loadings, varimax, {"kappa": 1.0}),
+        "exp": ("exp", white, partial(entries, of=gauss)),
+        "tensor": ("tensor", partial(tensor, 10, 10, 0.05), cubic),
+        "joint": ("joint", partial(stack, 6, 8), joint),
+    }
     found = {
-        "minimize varimax": fit(
-            "orthomax", loadings, varimax, {"kappa": 1.0}, forms=("float64", "float32", "dask")
+        "varimax": fit(*problems["varimax"], forms=common),
+        "varimax, 20 columns": by_varimax(partial(structured, 600, 20), options={"kappa": 1.0}),
+        "varimax, 2 active": by_varimax(
+            loadings, options={"kappa": 1.0, "active": 2}, unique=False, n_starts=5
         ),
-        "minimize varimax, 20 columns": fit(
-            "orthomax", partial(structured, 600, 20), varimax, {"kappa": 1.0}
-        ),
-        "minimize quartimax": fit("orthomax", loadings, partial(orthomaximal, kappa=0.0), {"kappa": 0.0}),
-        "minimize varimax, 2 active": fit(
-            "orthomax", loadings, varimax, {"kappa": 1.0, "active": 2}, unique=False, n_starts=5
-        ),
-        "minimize kurtosis": fit(
+        "quartimax": fit("orthomax", loadings, quartimax, {"kappa": 0.0}),
+        "kurtosis": fit(
             "kurtosis", white, partial(entries, of=fourth), {"sign": 1}, forms=("float64", "dask")
         ),
-        "minimize kurtosis, light tails": fit(
-            "kurtosis",
-            partial(whitened, 3000, 4, "light"),
-            partial(entries, of=lambda A: -(A**4)),
-            {"sign": -1},
-        ),
-        "minimize logcosh": fit(
-            "logcosh", many, partial(entries, of=heavy), forms=("float64", "float32", "dask")
-        ),
-        "minimize logcosh, signs": fit(
-            "logcosh", light, partial(entries, of=signed), {"signs": [-1, 1, -1, 1, -1]}
-        ),
-        "minimize logcosh, 2 active": fit(
-            "logcosh", white, partial(entries, of=heavy), {"active": 2}, unique=False
-        ),
-        "minimize exp": fit("exp", white, partial(entries, of=gauss)),
-        "minimize scalar": fit(
-            "scalar", white, partial(entries, of=lambda A: -np.sqrt(1 + A**2)), method=("descent",)
-        ),
-        "minimize sparse l1": fit(
-            "sparse",
-            partial(structured, 60, 6),
-            partial(above, gamma=0.3, penalty="l1"),
-            {"gamma": 0.3, "penalty": "l1"},
-        ),
-        "minimize sparse l0": fit(
-            "sparse",
-            partial(structured, 60, 6),
-            partial(above, gamma=0.1, penalty="l0"),
-            {"gamma": 0.1, "penalty": "l0"},
-        ),
-        "minimize sparse l1, 3 active": fit(
-            "sparse", partial(centred_features, 30, 80), partial(above, **l1), {**l1, "active": 3}
-        ),
-        "minimize joint": fit("joint", partial(stack, 6, 8), joint),
-        "minimize joint, one matrix": fit("joint", partial(stack, 1, 8), joint),
-        "minimize joint, 40 columns": fit("joint", partial(stack, 5, 40, 0.02), joint, unique=False),
-        "minimize tensor": fit("tensor", partial(tensor, 10, 10, 0.05), cubic),
-        "minimize tensor, rank 3": fit(
-            "tensor", partial(tensor, 10, 3, 0.02), cubic, {"rank": 3}, n_starts=5
-        ),
-        "minimize moments": fit("moments", parts, cubic_moments),
+        "kurtosis, light tails": fit("kurtosis", light, bimodal, {"sign": -1}),
+        "logcosh": fit("logcosh", partial(whitened, 6000, 6), partial(entries, of=heavy), forms=common),
+        "logcosh, signs": fit("logcosh", some_light, partial(entries, of=signed), {"signs": signs}),
+        "logcosh, 2 active": fit("logcosh", white, partial(entries, of=heavy), {"active": 2}, unique=False),
+        "exp": fit(*problems["exp"]),
+        "scalar": fit("scalar", white, partial(entries, of=hyperbola), method=("descent",)),
+        "sparse l1": sparse(loadings, 0.3, "l1"),
+        "sparse l0": sparse(loadings, 0.1, "l0"),
+        "sparse l1, 3 active": sparse(partial(centred_features, 30, 80), 2.5, "l1", active=3),
+        "joint": fit(*problems["joint"]),
+        "joint, one matrix": fit("joint", partial(stack, 1, 8), joint),
+        "joint, 40 columns": fit("joint", partial(stack, 5, 40, 0.02), joint, unique=False),
+        "tensor": fit(*problems["tensor"]),
+        "tensor, rank 3": fit("tensor", partial(tensor, 10, 3, 0.02), cubic, {"rank": 3}, n_starts=5),
+        "moments": fit("moments", partial(third_parts, 400, 6), cubic_moments),
     }
-    matrix = lambda: stack(1, 6)[0]  # noqa: E731
-    eigen, bend = partial(plain, f=brockett), partial(plain, f=smooth)
-    small = partial(whitened, 300, 4)
+    eigen = partial(fit, "function", lambda: stack(1, 6)[0], partial(plain, f=brockett), {"f": brockett})
+    data = partial(whitened, 300, 4)
+    bend = partial(fit, "function", data, partial(plain, f=smooth), {"f": smooth}, n=4, start=np.eye(4))
     found |= {
-        "minimize function": fit("function", matrix, eigen, {"f": brockett}, n=6),
-        "minimize function, gradient": fit(
-            "function", matrix, eigen, {"f": brockett}, n=6, jac=brockett_gradient
-        ),
-        "minimize function, smooth": fit("function", small, bend, {"f": smooth}, n=4, start=np.eye(4)),
-        "minimize function, smooth gradient": fit(
-            "function", small, bend, {"f": smooth}, n=4, jac=smooth_gradient, start=np.eye(4)
-        ),
-        "minimize Stiefel": fit("function", matrix, eigen, {"f": brockett}, n=(6, 2), n_starts=2),
-        "minimize Stiefel, gradient": fit(
-            "function", matrix, eigen, {"f": brockett}, n=(6, 2), jac=brockett_gradient, n_starts=2
-        ),
+        "function": eigen(n=6),
+        "function, gradient": eigen(n=6, jac=brockett_gradient),
+        "function, smooth": bend(),
+        "function, smooth gradient": bend(jac=smooth_gradient),
+        "Stiefel": eigen(n=(6, 2), n_starts=2),
+        "Stiefel, gradient": eigen(n=(6, 2), n_starts=2, jac=brockett_gradient),
     }
     methods: dict[str, dict[str, Any]] = {
         "descent": {"method": ("descent",)},
@@ -707,41 +648,34 @@ def _objectives() -> dict[str, Fit]:
     }
     names = ("tournament", "random", "without-replacement", "cyclic", "shuffled", "gradient")
     methods |= {name: {"method": name} for name in names}
-    problems: dict[str, tuple[Any, ...]] = {
-        "varimax": ("orthomax", loadings, varimax, {"kappa": 1.0}),
-        "exp": ("exp", white, partial(entries, of=gauss)),
-        "tensor": ("tensor", partial(tensor, 10, 10, 0.05), cubic),
-        "joint": ("joint", partial(stack, 6, 8), joint),
-    }
     for name, given in methods.items():
         for problem, parts in problems.items():
             if name != "Newton" or problem == "varimax":
-                like = f"minimize {problem}"
-                found[f"{like}, {name}"] = replace(fit(*parts, **given), like=like)
-    return found
+                found[f"{problem}, {name}"] = fit(*parts, like=f"minimize {problem}", **given)
+    return _named("minimize ", found)
 
 
 def _tensors() -> dict[str, Fit]:
+    small, large = partial(tensor, 10, 10, 0.05), partial(tensor, 40, 40, 0.002)
+    fit = partial(_fit, "decompose", value=cubic)
+    decomposed = {
+        f", {start}": fit(small, start=start, like="decompose") for start in ("power", "eigh", "random")
+    }
+    decomposed |= {
+        "": fit(small),
+        ", rank 3": fit(partial(tensor, 10, 3, 0.02), rank=3),
+        ", 40 columns": fit(large, unique=False),
+        ", two starts": fit(small, n_starts=2, start="eigh", like="decompose"),
+    }
     w = np.linspace(0.5, 2.0, 30)
-    small = partial(tensor, 10, 10, 0.05)
-    diagonalized = partial(Fit, "joint_diagonalize")
-    found = {
-        f"decompose, {start}": Fit("decompose", small, cubic, {"start": start}, like="decompose")
-        for start in ("power", "eigh", "random")
+    fit = partial(_fit, "joint_diagonalize")
+    weighted = fit(partial(stack, 30, 6), partial(joint, sample_weight=w), sample_weight=w)
+    diagonalized = {
+        "": fit(partial(stack, 6, 8), joint, ("float64", "float32")),
+        ", many matrices": fit(partial(stack, 60, 6), joint),
+        ", weights": weighted,
     }
-    return found | {
-        "decompose": Fit("decompose", small, cubic, {}),
-        "decompose, rank 3": Fit("decompose", partial(tensor, 10, 3, 0.02), cubic, {"rank": 3}),
-        "decompose, 40 columns": Fit("decompose", partial(tensor, 40, 40, 0.002), cubic, {}, unique=False),
-        "decompose, two starts": Fit(
-            "decompose", small, cubic, {"n_starts": 2, "start": "eigh"}, like="decompose"
-        ),
-        "joint_diagonalize": diagonalized(partial(stack, 6, 8), joint, {}, ("float64", "float32")),
-        "joint_diagonalize, many matrices": diagonalized(partial(stack, 60, 6), joint, {}),
-        "joint_diagonalize, weights": diagonalized(
-            partial(stack, 30, 6), partial(joint, sample_weight=w), {"sample_weight": w}
-        ),
-    }
+    return _named("decompose", decomposed) | _named("joint_diagonalize", diagonalized)
 
 
 FITS: dict[str, Fit] = {
