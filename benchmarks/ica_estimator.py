@@ -289,7 +289,7 @@ def against_fastica(report, name, Z, adaptive, large):
         if not adaptive:
             return descend(Z, start, LogCosh(), aim, coarse=True)
         objective = Columns(Z, NonGaussianity(squared=True))
-        rough = RunOptions(("descent",), tol=SIGN_TOL * np.sqrt(len(Z) / objective.scale))
+        rough = RunOptions(("descent",), tol=SIGN_TOL)
         with parallel.pool(None):
             begun = lowest_run(objective.coarse() or objective, start, rough, coarse=False)
         return descend(Z, begun.U, NonGaussianity(squared=False), aim)

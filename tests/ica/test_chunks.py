@@ -27,7 +27,7 @@ def X():
 
 
 def fit(X, **options):
-    return ICA(**{"contrast": "adaptive", "tol": 1e-10, **options}).fit(X)
+    return ICA(**{"contrast": "adaptive", "tol": 1e-11, **options}).fit(X)
 
 
 def as_map(X, folder):
@@ -86,7 +86,7 @@ def test_sources_are_lazy_and_the_same(X):
     assert lazy.chunks[0] == chunked.chunks[0]
     np.testing.assert_allclose(lazy.compute(), model.transform(X), atol=1e-12)
     np.testing.assert_array_equal(
-        ICA(contrast="adaptive", tol=1e-10).fit_transform(chunked).compute(), lazy.compute()
+        ICA(contrast="adaptive", tol=1e-11).fit_transform(chunked).compute(), lazy.compute()
     )
     frame = pd.DataFrame(X, columns=list("abcde"))
     named = fit(dask.dataframe.from_pandas(frame, npartitions=4))

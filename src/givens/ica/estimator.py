@@ -59,8 +59,8 @@ class ICA(SourceSeparation):
     whiten : {"unit-variance", "arbitrary-variance", False}, default="unit-variance"
         As in `FastICA`: sources have variance 1, or 1/samples. False if X is white already.
     tol : float, default=1e-8
-        Converged when an iteration gains at most tol² times the number of samples (the sum of their weights): tol is about the
-        norm of the gradient per sample, and about the error that is left in the components.
+        Converged when an iteration gains at most tol² times the size of the contrast, the sum of |φ| over all entries of the
+        sources: tol is about the error that is left in the components.
     max_iter : int, default=1000
         Maximum number of steps of the descent. As many steps at most precede it where they are cheaper, on a sample of the rows,
         or where they find the signs.
@@ -301,13 +301,9 @@ class ICA(SourceSeparation):
         certify: bool = False,
         **several: Any,
     ) -> Result:
-        """Descend until a step gains at most tol² per sample; with `coarse` or `sampled` first, or only, on a sample."""
+        """Descend until a step gains next to nothing; with `coarse` or `sampled` first, or only, on a sample."""
         objective = Columns(white, contrast)
-        # The scale is 0 if the data are so small that their powers underflow; then any gain is small enough.
-        size = objective.scale * abs(objective.factor) / white.weight or 1.0
-        options = RunOptions(
-            ("descent",), tol=tol / np.sqrt(size), max_iter=int(self.max_iter), certify=float(certify)
-        )
+        options = RunOptions(("descent",), tol=tol, max_iter=int(self.max_iter), certify=float(certify))
         if sampled:
             objective = objective.coarse() or objective
         return lowest_run(objective, start, options, coarse=coarse, **several)
