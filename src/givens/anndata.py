@@ -8,7 +8,6 @@ highly variable genes where `var` says which these are. An object in backed mode
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,14 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["sparse_pca"]
 
-HIGHLY_VARIABLE = "highly_variable"
-ENTRIES = 1 << 22  # of a file that are in memory at a time
-
-
-class MaskDefault(Enum):
-    """The default of `mask_var`: the highly variable genes if they are marked, else all."""
-
-    where_marked = "highly variable where marked"
+PART_ENTRIES = 1 << 22
+"""Entries of a file that are in memory at a time: 32 MB."""
 
 
 def sparse_pca(
@@ -35,7 +28,7 @@ def sparse_pca(
     n_components: int = 10,
     *,
     layer: str | None = None,
-    mask_var: str | np.ndarray | MaskDefault | None = MaskDefault.where_marked,
+    mask_var: str | np.ndarray | None = "highly_variable",
     key_added: str | None = None,
     copy: bool = False,
     **parameters: Any,
@@ -50,9 +43,9 @@ def sparse_pca(
     n_components : int, default=10
     layer : str, optional
         The layer to use instead of X.
-    mask_var : str, array of bool or None, default=MaskDefault.where_marked
-        Which variables to use: a column of `var`, or a mask; None: all. By default, as in scanpy, the column "highly_variable" if
-        there is one, else all. The others get the weight 0.
+    mask_var : str, array of bool or None, default="highly_variable"
+        Which variables to use: a column of `var`, or a mask; None: all. As in scanpy, all are used too where no column
+        "highly_variable" marks some. The others get the weight 0.
     key_added : str, optional
         Store under this key instead of "X_pca", "PCs" and "pca".
     copy : bool, default=False
@@ -82,14 +75,9 @@ def sparse_pca(
         raise ValueError(
             "a copy of an object in backed mode needs a file of its own: leave out copy, or take adata.to_memory()"
         )
-    if isinstance(mask_var, MaskDefault):
-        mask_var = HIGHLY_VARIABLE if HIGHLY_VARIABLE in adata.var else None
-    mask = _mask(adata, mask_var)
-    if layer is not None and layer not in adata.layers:
-        raise ValueError(f"there is no layer {layer!r}; the layers are {sorted(adata.layers)}")
-    values = adata.X if layer is None else adata.layers[layer]
-    if values is None:
-        raise ValueError("adata.X is empty: name a layer")
+    if isinstance(mask_var, str) and mask_var == "highly_variable" and mask_var not in adata.var:
+        mask_var = None
+    mask, values = _mask(adata, mask_var), _values(adata, layer)
     if copy:
         adata = adata.copy()
     model, scores = (_streamed if adata.isbacked else _fitted)(values, mask, n_components, parameters)
@@ -98,23 +86,27 @@ def sparse_pca(
     scores_key, weights_key, key = ("X_pca", "PCs", "pca") if key_added is None else (key_added,) * 3
     adata.obsm[scores_key] = scores
     adata.varm[weights_key] = weights
+    column = mask_var if isinstance(mask_var, str) else None
+    marks = {"use_highly_variable": column == "highly_variable", "mask_var": column, "layer": layer}
+    method = {"zero_center": True, "method": f"givens.{type(model).__name__}"}
     adata.uns[key] = {
-        "params": {
-            "zero_center": True,
-            "use_highly_variable": isinstance(mask_var, str) and mask_var == HIGHLY_VARIABLE,
-            "mask_var": mask_var if isinstance(mask_var, str) else None,
-            "layer": layer,
-            "method": f"givens.{type(model).__name__}",
-        },
+        # None cannot be written to .h5ad.
+        "params": {name: value for name, value in (marks | method).items() if value is not None},
         "variance": np.asarray(model.explained_variance_),
         "variance_ratio": np.asarray(model.explained_variance_ratio_),
         "n_nonzero": np.asarray(model.n_nonzero_),
     }
-    # None cannot be written to .h5ad.
-    adata.uns[key]["params"] = {
-        name: value for name, value in adata.uns[key]["params"].items() if value is not None
-    }
     return adata if copy else None
+
+
+def _values(adata: AnnData, layer: str | None) -> Any:
+    """The matrix to fit: X, or a layer."""
+    if layer is not None and layer not in adata.layers:
+        raise ValueError(f"there is no layer {layer!r}; the layers are {sorted(adata.layers)}")
+    values = adata.X if layer is None else adata.layers[layer]
+    if values is None:
+        raise ValueError("adata.X is empty: name a layer")
+    return values
 
 
 def _fitted(
@@ -145,7 +137,7 @@ def _streamed(
 def _parts(values: Any, mask: np.ndarray | None) -> Iterator[Any]:
     """Some rows of a matrix in a file at a time, with the columns of the mask."""
     cells, genes = values.shape
-    step = max(1, ENTRIES // max(genes, 1))
+    step = max(1, PART_ENTRIES // max(genes, 1))
     for start in range(0, cells, step):
         part = values[start : start + step]
         yield part if mask is None else part[:, mask]

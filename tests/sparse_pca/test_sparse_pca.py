@@ -278,7 +278,7 @@ def test_tall_data_are_neither_copied_nor_made_dense(rng, monkeypatch):
         return centred(self, rows, weights)
 
     monkeypatch.setattr(Moments, "_centred", counted)
-    monkeypatch.setattr(data_module, "CACHED", 1000)
+    monkeypatch.setattr(data_module, "CACHED_ENTRIES", 1000)
     monkeypatch.setattr(CentredData, "_all_samples", None)
     for form in (np.asarray, sparse.csr_matrix, lambda X: sparse.csr_matrix(X + 1)):
         blocks.clear()

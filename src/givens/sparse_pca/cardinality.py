@@ -87,7 +87,7 @@ def solve(
     is larger than one that was counted; if so it is taken too, and the ascent goes on.
     """
     assert options.counts is not None
-    began, norms = perf_counter(), data.found.norms
+    began, norms = perf_counter(), data.moments.norms
     able = np.flatnonzero(norms > 0)
     if len(able) < max(options.m, int(options.counts.max())):
         able = np.arange(len(norms))
@@ -305,7 +305,7 @@ def _missed(
     data: CentredData | CovarianceData, features: np.ndarray, able: np.ndarray, best: Ascent
 ) -> np.ndarray:
     """The features that were left out and have larger entries than some that were counted."""
-    norms = data.found.norms
+    norms = data.moments.norms
     left = np.zeros(len(norms), dtype=bool)
     left[able] = True
     left[features] = False

@@ -29,12 +29,10 @@ from givens.numerics.scaling import binary_exponent, power_of_two
 from givens.streaming.merging import SketchSummary, kept_columns, sketch_columns
 from givens.support.arguments import counted, dense, whole
 
-CHUNK_FEATURES = 1024  # rows of products that are scaled at a time
-CACHED = 1 << 17  # entries of a block that stay in a core's cache
-DENSE = 0.25  # share of non-zeros above which matrix products are faster than sums through the non-zeros
-LEAST_INVERTIBLE = 2.0**-1000
-TILE_ENTRIES = 102_400  # of the samples that a thread centres at once
-FAR = 1e4  # a squared mean over the variance: beyond it the mean is subtracted before values are multiplied
+MAX_NONZERO_SHARE = 0.25
+"""Above it matrix products are faster than sums through the non-zeros."""
+CACHED_ENTRIES = 1 << 17
+"""Non-zeros of a block of rows: those that stay in a core's cache."""
 
 
 @dataclass
@@ -51,30 +49,35 @@ class FeatureMoments:
     power: float
     unit: float
 
+    def products_of(self, features: np.ndarray) -> Moments:
+        """The sums of products of these features, still empty."""
+        # A smaller power has no reciprocal.
+        return Moments(features, 1.0 / max(self.power, 2.0**-1000))
 
-def feature_moments(found: Moments, scale: bool) -> FeatureMoments:
+
+def feature_moments(sums: Moments, scale: bool) -> FeatureMoments:
     """From the sums over samples; features of variance 1 if `scale`."""
     with np.errstate(over="ignore", invalid="ignore"):
-        total = found.scatter + found.weight * found.mean**2
+        total = sums.scatter + sums.weight * sums.mean**2
     if not np.isfinite(total).all():
-        raise too_large(found.unit, "samples")
+        raise too_large(sums.unit, "samples")
     power = power_of_two(np.sqrt(total.max()))
-    norms, divisor = np.sqrt(found.scatter / power**2), np.ones(len(total))
+    norms, divisor = np.sqrt(sums.scatter / power**2), np.ones(len(total))
     if scale:
-        deviation = norms / np.sqrt(found.weight - 1)
+        deviation = norms / np.sqrt(sums.weight - 1)
         divisor = np.where(deviation > 0, deviation, 1.0)
-    unit = power / found.unit
-    return FeatureMoments(found.mean / power, divisor, norms / divisor, unit, 1.0 if scale else unit)
+    unit = power / sums.unit
+    return FeatureMoments(sums.mean / power, divisor, norms / divisor, unit, 1.0 if scale else unit)
 
 
 class Centring:
-    """Some features of samples as sparse PCA sees them: centred, scaled, in units of `found.unit`."""
+    """Some features of samples as sparse PCA sees them: centred, scaled, in units of `moments.unit`."""
 
-    def __init__(self, features: np.ndarray, found: FeatureMoments) -> None:
+    def __init__(self, features: np.ndarray, moments: FeatureMoments) -> None:
         self.features = features
-        self.mean, self.divisor = found.mean[features], found.divisor[features]
-        self.constant = found.norms[features] == 0
-        self.power, self.scaled = found.power, bool(np.any(self.divisor != 1.0))
+        self.mean, self.divisor = moments.mean[features], moments.divisor[features]
+        self.constant = moments.norms[features] == 0
+        self.power, self.scaled = moments.power, bool(np.any(self.divisor != 1.0))
 
     def block(self, rows: Any, out: np.ndarray | None = None) -> np.ndarray:
         """Samples, dense or csr, in a new array or in `out`."""
@@ -86,29 +89,29 @@ class Centring:
         return block
 
 
-def scaled_products(sums: Moments, features: np.ndarray, found: FeatureMoments) -> np.ndarray:
+def scaled_products(sums: Moments, features: np.ndarray, moments: FeatureMoments) -> np.ndarray:
     """AᵀA of these features, in the upper triangle, from the products of the samples as they came."""
     C = sums.products()
-    inverse = 1.0 / (found.divisor[features] * (found.power * sums.unit))
+    inverse = 1.0 / (moments.divisor[features] * (moments.power * sums.unit))
     C *= inverse
     C *= inverse[:, None]
     return C
 
 
 class CentredData:
-    """A table, samples x features, as sparse PCA sees it: centred, scaled, in units of `found.unit`; nothing is copied.
+    """A table, samples x features, as sparse PCA sees it: centred, scaled, in units of `moments.unit`; nothing is copied.
 
     Parameters
     ----------
     X : array or sparse matrix of float64 or float32
-    found : FeatureMoments
+    moments : FeatureMoments
     weights : array, shape (samples,), optional
         How often each sample counts: centred samples are multiplied by the root of it.
     """
 
-    def __init__(self, X: Any, found: FeatureMoments, weights: np.ndarray | None = None) -> None:
+    def __init__(self, X: Any, moments: FeatureMoments, weights: np.ndarray | None = None) -> None:
         self.X = X
-        self.found = found
+        self.moments = moments
         self.shape = X.shape
         self.weights = weights
         self.amount = X.shape[0] if weights is None else float(weights.sum())
@@ -126,74 +129,74 @@ class CentredData:
             Whether large sparse data with few non-zeros may be returned as a `CentredSparse`, not as an array.
         """
         if len(features) < self.shape[0]:
-            return gram.root(self._upper_products(features), self.found.norms[features], rows)
+            return gram.root(self._upper_products(features), self.moments.norms[features], rows)
         if implicit and sparse.issparse(self.X) and self.shape[0] * len(features) > DENSE_PART:
             part = _taken(self.X, features)
-            if part.nnz <= DENSE * self.shape[0] * len(features):
+            if part.nnz <= MAX_NONZERO_SHARE * self.shape[0] * len(features):
                 return self._centred_sparse(part, features)
         return self._all_samples(features)
 
     def images(self, Z: np.ndarray) -> np.ndarray:
         """ZAᵀA over all features, for loadings over all features, from the data as they came."""
-        found, used = self.found, np.flatnonzero(Z.any(axis=0))
-        loadings = Z[:, used] / found.divisor[used]
-        E = np.asarray(_taken(self.X, used) @ loadings.T, dtype=np.float64).T / found.power
-        E -= (loadings @ found.mean[used])[:, None]
+        moments, used = self.moments, np.flatnonzero(Z.any(axis=0))
+        loadings = Z[:, used] / moments.divisor[used]
+        E = np.asarray(_taken(self.X, used) @ loadings.T, dtype=np.float64).T / moments.power
+        E -= (loadings @ moments.mean[used])[:, None]
         if self.weights is not None:
             E *= self.weights
-        images = np.asarray((self.X.T @ E.T).T, dtype=np.float64) / found.power
-        images -= np.outer(E.sum(axis=1), found.mean)
-        images /= found.divisor
+        images = np.asarray((self.X.T @ E.T).T, dtype=np.float64) / moments.power
+        images -= np.outer(E.sum(axis=1), moments.mean)
+        images /= moments.divisor
         return images
 
     def products(self, features: np.ndarray) -> np.ndarray:
         """AᵀA of these features, both triangles."""
-        return gram.completed(self._upper_products(features), self.found.norms[features])
+        return gram.completed(self._upper_products(features), self.moments.norms[features])
 
     def _upper_products(self, features: np.ndarray) -> np.ndarray:
         """The upper triangle of AᵀA of these features, summed over blocks of samples."""
-        found = self.found
-        divisor, mean = found.divisor[features], found.mean[features]
+        moments = self.moments
+        divisor, mean = moments.divisor[features], moments.mean[features]
         if self._through_nonzeros(features):
             C = np.zeros((len(features), len(features)))
             X = _taken(self.X, features).tocsr()
             # As many entries as the caches hold, and enough for a walk through C.
-            for part in _row_blocks(X.indptr, max(CACHED, 64 * len(features))):
+            for part in _row_blocks(X.indptr, max(CACHED_ENTRIES, 64 * len(features))):
                 block = sparse.csr_matrix(X[part])
                 block.sort_indices()
-                block.data = block.data.astype(np.float64) / found.power
+                block.data = block.data.astype(np.float64) / moments.power
                 if self.roots is not None:
                     block.data *= np.repeat(self.roots[part], np.diff(block.indptr))
                 gram.add_sparse(C, block)
-            for part in parallel.slices(len(C), CHUNK_FEATURES):
+            for part in parallel.slices(len(C), 1024):
                 C[part] -= np.outer(self.amount * mean[part], mean)
                 C[part] /= divisor
                 C[part] /= divisor[part, None]
         else:
-            sums = Moments(features, 1.0 / max(found.power, LEAST_INVERTIBLE)).begin(0)
+            sums = moments.products_of(features).begin(0)
             sums.add(self.X.tocsr() if sparse.issparse(self.X) else self.X, self.weights)
             sums.end()
-            C = scaled_products(sums, features, found)
+            C = scaled_products(sums, features, moments)
         return C
 
     def _through_nonzeros(self, features: np.ndarray) -> bool:
         """Whether products are summed through the non-zeros: these are few, and subtracting the means loses no digits."""
-        if not sparse.issparse(self.X) or self.X.nnz > DENSE * self.shape[0] * self.shape[1]:
+        if not sparse.issparse(self.X) or self.X.nnz > MAX_NONZERO_SHARE * self.shape[0] * self.shape[1]:
             return False
         return not self._far(features).any()
 
     def _far(self, features: np.ndarray) -> np.ndarray:
         """Whether subtracting the mean after multiplication would lose digits, for each of these features."""
-        found = self.found
-        squares = self.amount * (found.mean[features] / found.divisor[features]) ** 2
-        return (squares > FAR * found.norms[features] ** 2) & (found.norms[features] > 0)
+        moments = self.moments
+        squares = self.amount * (moments.mean[features] / moments.divisor[features]) ** 2
+        return (squares > 1e4 * moments.norms[features] ** 2) & (moments.norms[features] > 0)
 
     def _centred_sparse(self, part: Any, features: np.ndarray) -> CentredSparse:
         """`part`, these features of the data, without an array of all its zeros."""
-        found = self.found
+        moments = self.moments
         B = sparse.csc_array(part, dtype=np.float64, copy=True)
-        B.data /= found.power
-        mean = found.mean[features].copy()
+        B.data /= moments.power
+        mean = moments.mean[features].copy()
         far = self._far(features)
         if far.any():
             # A variance so far below the squared mean leaves hardly any zeros, so the mean is subtracted at once.
@@ -202,14 +205,14 @@ class CentredData:
             order = np.argsort(np.concatenate((near, np.flatnonzero(far))))
             B = sparse.hstack((B[:, near], own), format="csc")[:, order]
             mean[far] = 0.0
-        inverse = np.where(found.norms[features] == 0, 0.0, 1.0 / found.divisor[features])
+        inverse = np.where(moments.norms[features] == 0, 0.0, 1.0 / moments.divisor[features])
         B.data *= np.repeat(inverse, np.diff(B.indptr))
         if self.roots is not None:
             B.data *= self.roots[B.indices]
         return CentredSparse(B, np.ones(self.shape[0]) if self.roots is None else self.roots, mean * inverse)
 
     def _all_samples(self, features: np.ndarray) -> np.ndarray:
-        X, centring = self.X, Centring(features, self.found)
+        X, centring = self.X, Centring(features, self.moments)
         if sparse.issparse(X):
             X, centring.features = _taken(X, features).tocsr(), np.arange(len(features))
         At = np.empty((X.shape[0], len(features)))
@@ -219,7 +222,7 @@ class CentredData:
             if self.roots is not None:
                 At[rows] *= self.roots[rows, None]
 
-        parallel.each(work, parallel.slices(len(At), max(1, TILE_ENTRIES // At.shape[1])))
+        parallel.each(work, parallel.slices(len(At), max(1, 102_400 // At.shape[1])))
         return At
 
 
@@ -229,14 +232,14 @@ class CovarianceData:
     Parameters
     ----------
     root : array of float64, shape (rank, features)
-    found : FeatureMoments
+    moments : FeatureMoments
     features : array of int, optional
         Those that can count, if the root is of these only: `factor` is then asked for no others.
     """
 
-    def __init__(self, root: np.ndarray, found: FeatureMoments, features: np.ndarray | None = None) -> None:
+    def __init__(self, root: np.ndarray, moments: FeatureMoments, features: np.ndarray | None = None) -> None:
         self.root = root
-        self.found = found
+        self.moments = moments
         self.features = features
         self.shape = root.shape
 
@@ -299,9 +302,9 @@ def factor_covariance(R: np.ndarray, n_obs: int, scale: bool) -> tuple[np.ndarra
 class CentredSketch(SketchSummary):
     """A sketch of some features of samples, centred and scaled by known means and deviations."""
 
-    def __init__(self, features: np.ndarray, found: FeatureMoments, columns: int, reserve: int) -> None:
+    def __init__(self, features: np.ndarray, moments: FeatureMoments, columns: int, reserve: int) -> None:
         super().__init__(len(features), columns, reserve, np.float64)
-        self.centring = Centring(features, found)
+        self.centring = Centring(features, moments)
 
     def add(self, rows: Any) -> None:
         """Take in samples, dense or csr."""
@@ -312,19 +315,19 @@ class CentredSketch(SketchSummary):
 
 
 def chunked_root(
-    rows: Rows, found: FeatureMoments, features: np.ndarray, least: int
+    rows: Rows, moments: FeatureMoments, features: np.ndarray, least: int
 ) -> tuple[np.ndarray, str]:
     """R with RᵀR = AᵀA of these features, or with RᵀR ≼ AᵀA from a sketch if they are many; and what it comes from, in words.
 
     R has at least so many rows, which is how many components are asked for.
     """
     if len(features) <= MOST_PRODUCT_FEATURES:
-        empty = Moments(features, 1.0 / max(found.power, LEAST_INVERTIBLE))
-        C = scaled_products(rows.total(empty, "sparse-pca-products"), features, found)
+        empty = moments.products_of(features)
+        C = scaled_products(rows.total(empty, "sparse-pca-products"), features, moments)
         chunks = counted(rows.parts, "chunk", "chunks")
-        return gram.root(C, found.norms[features], least), (
+        return gram.root(C, moments.norms[features], least), (
             f"the products of features, summed over {chunks} of samples"
         )
-    sketch = CentredSketch(features, found, *sketch_columns(least, len(features)))
+    sketch = CentredSketch(features, moments, *sketch_columns(least, len(features)))
     kept = kept_columns(rows, sketch, "sparse-pca-sketch")
     return kept.Y * kept.sketch.unit, kept.in_words(rows.parts)

@@ -30,7 +30,6 @@ from givens.schedules import Schedule
 from givens.sparse_pca import cardinality
 from givens.sparse_pca.centred_data import (
     CentredData,
-    Centring,
     CovarianceData,
     FeatureMoments,
     chunked_root,
@@ -43,6 +42,7 @@ from givens.sparse_pca.stability import resampled
 from givens.sparse_pca.truncated_power import SampleForm, SparseRows, reported_order
 from givens.support.arguments import (
     are,
+    dense,
     warn_caller,
     warn_of_dominant_feature,
     weighted_rows,
@@ -64,9 +64,9 @@ class SparseScores(Transformer):
             scale, limits = self.scale_, np.finfo(X.dtype)
             # Their reciprocals may be infinite; times a power of two they are not.
             if (scale < 4 * limits.tiny).any():
-                lift = np.where(scale < 4 * limits.tiny, np.ldexp(1.0, limits.nmant + 8), 1.0)
+                lift = np.where(scale < 4 * limits.tiny, np.ldexp(1.0, limits.nmant + 8), 1.0).astype(X.dtype)
                 scale, mean = scale * lift, mean * lift
-                X = X @ sparse.diags(lift.astype(X.dtype)) if sparse.issparse(X) else X * lift.astype(X.dtype)
+                X = X @ sparse.diags(lift) if sparse.issparse(X) else X * lift
             Z = Z / scale
         return X, Z.astype(X.dtype, copy=False), mean.astype(X.dtype, copy=False)
 
@@ -117,13 +117,10 @@ class SparseScores(Transformer):
         X = self._validated(X)
         basis = span(self.components_.astype(np.float64))
         unit = max(largest_size(X), float(np.max(np.abs(self.mean_)))) or 1.0
-        ones = np.ones(X.shape[1])
-        divisor = ones if self.scale_ is None else self.scale_ / unit
-        moments = FeatureMoments(self.mean_ / unit, divisor, ones, unit, 1.0)
-        centring = Centring(np.arange(len(ones)), moments)
+        mean, scale = self.mean_ / unit, 1.0 if self.scale_ is None else self.scale_ / unit
         squares = inside = 0.0
         for rows in parallel.slices(X.shape[0], 1024):
-            part = centring.block(X[rows])
+            part = (dense(X[rows]).astype(np.float64) / unit - mean) / scale
             squares += float(np.sum(part**2))
             inside += float(np.sum((part @ basis) ** 2))
         return inside / squares if squares > 0 else 1.0
@@ -185,18 +182,18 @@ def find_components(
     start : array, shape (rows, m), optional
         Orthonormal columns to start the rotations from.
     """
-    found = data.found
-    total = float(np.sum(found.norms**2)) if total is None else total
-    warn_of_dominant_feature(found.norms**2, total, names)
+    moments = data.moments
+    total = float(np.sum(moments.norms**2)) if total is None else total
+    warn_of_dominant_feature(moments.norms**2, total, names)
     if options.counts is not None and options.max_iter:
         features, table, loadings = cardinality.solve(data, options, previous, rng)
     else:
-        features = screen(found.norms, options)
+        features = screen(moments.norms, options)
         At = data.factor(features, options.m, implicit=not options.all_columns(data.shape[0]))
         if previous is not None:
             start = polar(At @ previous[:, features].T)
         table, loadings = SampleForm(At), solve(At, options, start, rng)
-    Z, empty = fill_empty(loadings, found.norms[features])
+    Z, empty = fill_empty(loadings, moments.norms[features])
     if empty:
         loadings = replace(loadings, Z=Z, scores=table.scores(SparseRows.of(Z)).T)
         _warn_of_empty(empty, options)
@@ -208,20 +205,20 @@ def find_components(
     # Variances and sizes of correlations do not depend on signs.
     Z, scores = with_signs(Z[order]), loadings.scores[:, order]
     adjusted = adjusted_from_scores(scores) * max(len(scores) - 1, 1)
-    components = np.zeros((len(Z), len(found.norms)), dtype)
+    components = np.zeros((len(Z), len(moments.norms)), dtype)
     components[:, features] = Z
     with np.errstate(over="ignore", under="ignore"):
-        gamma = loadings.levels[order] * found.unit
+        gamma = loadings.levels[order] * moments.unit
         return Components(
             components=components,
-            explained_variance=adjusted / divisor * found.unit * found.unit,
+            explained_variance=adjusted / divisor * moments.unit * moments.unit,
             explained_variance_ratio=adjusted / total,
             projected_variance_ratio=projected_from_scores(loadings.scores, loadings.Z) / total,
             n_nonzero=np.count_nonzero(components, axis=1),
             gamma=gamma * gamma if options.l0 else gamma,
             loading_overlap=loading_overlap(Z),
             score_correlation=largest_correlation(scores.T @ scores),
-            result=in_units(loadings.result, found.unit),
+            result=in_units(loadings.result, moments.unit),
             idle=0 if empty else int(np.count_nonzero(idle)),
         )
 
@@ -271,9 +268,7 @@ def fill_empty(loadings: Loadings, norms: np.ndarray) -> tuple[np.ndarray, int]:
     for j in empty:
         sizes = np.where(taken, -1.0, np.abs(loadings.Y[j]))
         if sizes.max() <= 0:
-            sizes = np.where(taken | Z.any(axis=0), -1.0, norms)
-        if sizes.max() < 0:
-            sizes = norms
+            sizes = np.where(taken, -1.0, norms)
         where = int(np.argmax(sizes))
         Z[j, where] = -1.0 if loadings.Y[j, where] < 0 else 1.0
         taken[where] = True
@@ -599,7 +594,7 @@ class SparsePCA(SparseScores):
         previous: np.ndarray | None = None,
     ) -> Self:
         """Find the components of `rows` samples, whose weights have the sum `n_obs`, from loadings if they are given."""
-        options = self._options(data.found, rows)
+        options = self._options(data.moments, rows)
         found = find_components(
             data,
             options,
@@ -616,7 +611,7 @@ class SparsePCA(SparseScores):
             )
         if self.n_nonzero is not None and self.n_components is not None:
             warn_of_idle(found.idle, options.m)
-        moments = data.found
+        moments = data.moments
         self.mean_ = (moments.mean * moments.power).astype(dtype)
         self.scale_ = (moments.divisor * moments.power).astype(dtype) if self.scale else None
         self.components_ = found.components
