@@ -28,9 +28,9 @@ from givens.mixtures.em import EM, Mixture, posterior
 from givens.mixtures.whitened_moments import SolvedMixture, by_givens, solve
 from givens.numerics import parallel
 from givens.numerics.scaling import unit_of
-from givens.solve.outer_loops import no_run, warn_unless_converged
+from givens.solve.outer_loops import no_run
 from givens.support.arguments import counted, is_dask, one_of, tolerance, whole
-from givens.support.fitting import atomic_fit, validate_data
+from givens.support.fitting import atomic_fit, validate_data, warn_unless_converged
 
 
 class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
@@ -144,7 +144,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
             fit = self._fit_span if len(head) < features else self._fit_passes
             self._solved = fit(rows, head)
         self._stream = None
-        warn_unless_converged(self._solved.result)
+        warn_unless_converged(self.converged_, self.result_.message)
         return self
 
     def _fit_span(self, data: Rows, rows: np.ndarray) -> SolvedMixture:
@@ -401,7 +401,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
 
     def _solve_moments(self, moments: ThirdMoments) -> SolvedMixture:
         solved = self._solve(moments)
-        warn_unless_converged(solved.result)
+        warn_unless_converged(solved.result.converged, solved.result.message)
         return solved
 
     def _solve(self, thirds: ThirdMoments, beyond: int = 0) -> SolvedMixture:

@@ -12,10 +12,8 @@ from time import perf_counter
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from givens.result import PhaseSummary, Result, Stop, Trace
-from givens.support.arguments import warn_caller
 
 X = TypeVar("X")
 Start = TypeVar("Start")
@@ -99,12 +97,6 @@ def no_run() -> Result:
         seconds=0.0,
         trace=Trace(),
     )
-
-
-def warn_unless_converged(result: Result) -> None:
-    """Warn, with the reason, of a run that did not converge."""
-    if not result.converged:
-        warn_caller(result.message, ConvergenceWarning)
 
 
 def iterate(

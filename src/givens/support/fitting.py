@@ -17,14 +17,21 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import validation
 from sklearn.utils.validation import check_is_fitted
 
-from givens.support.arguments import one_entry_each, refuse_mask
+from givens.support.arguments import one_entry_each, refuse_mask, warn_caller
 
 Arguments = ParamSpec("Arguments")
 Model = TypeVar("Model")
 Returned = TypeVar("Returned")
+
+
+def warn_unless_converged(converged: bool, message: str) -> None:
+    """Warn, with the reason, of a run that did not converge."""
+    if not converged:
+        warn_caller(message, ConvergenceWarning)
 
 
 def validate_data(estimator: BaseEstimator, X: Any, **options: Any) -> Any:

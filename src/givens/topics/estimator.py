@@ -18,9 +18,9 @@ from givens.data.rows import Rows
 from givens.data.stream import Stream, StreamedMoments
 from givens.numerics import parallel
 from givens.result import Result
-from givens.solve.outer_loops import no_run, warn_unless_converged
+from givens.solve.outer_loops import no_run
 from givens.support.arguments import counted, finite, generator, one_of, tolerance, warn_caller, whole
-from givens.support.fitting import atomic_fit
+from givens.support.fitting import atomic_fit, warn_unless_converged
 from givens.topics.variational import LEAST_ALPHA, DirichletShares, Inference, OneTopic, Prior, refine
 from givens.topics.word_moments import (
     MomentTopics,
@@ -416,7 +416,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         passes = len(refined.values) - 1
         method = f"{method}; {counted(passes, 'variational pass', 'variational passes')}"
         result = refined.result(start.result, "variational inference", "in the bound per word", method)
-        warn_unless_converged(result)
+        warn_unless_converged(result.converged, result.message)
         return _Solved(np.ascontiguousarray(counts.T), prior, start, result, passes)
 
     def _door(self) -> WordCounts:
