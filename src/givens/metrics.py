@@ -28,12 +28,8 @@ __all__ = [
 ]
 
 
-DEPENDENT = 1e-10  # share of a score's norm below which what is left of it is rounding
-
-
 def _centred(X: np.ndarray, components: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    X = check_data(X, "X", 2).astype(np.float64, copy=False)
-    components = _rows(components)
+    X, components = _matrix(X, "X"), _rows(components)
     if X.shape[1] != components.shape[1]:
         raise ValueError(
             f"X must be a matrix with a column per feature, and components a row per component: got {X.shape}, {components.shape}"
@@ -46,10 +42,13 @@ def _centred(X: np.ndarray, components: np.ndarray) -> tuple[np.ndarray, np.ndar
     return centred, components
 
 
+def _matrix(values: np.ndarray, name: str) -> np.ndarray:
+    return check_data(values, name, 2).astype(np.float64, copy=False)
+
+
 def _rows(components: np.ndarray) -> np.ndarray:
     """Loadings, one component per row; a single one may come as a vector."""
-    checked = check_data(components, "components").astype(np.float64, copy=False)
-    return check_data(np.atleast_2d(checked), "components", 2)
+    return _matrix(np.atleast_2d(check_data(components, "components")), "components")
 
 
 def total_variance(X: np.ndarray) -> float:
@@ -62,7 +61,7 @@ def total_variance(X: np.ndarray) -> float:
     >>> total_variance(np.array([[0.0, 0.0], [2.0, 0.0]]))
     2.0
     """
-    X = check_data(X, "X", 2).astype(np.float64, copy=False)
+    X = _matrix(X, "X")
     if len(X) == 0:
         return 0.0
     return float(np.sum((X - X.mean(axis=0)) ** 2) / max(len(X) - 1, 1))
@@ -102,7 +101,7 @@ def adjusted_from_scores(scores: np.ndarray) -> np.ndarray:
     kept = np.flatnonzero(size)
     while len(kept):
         rest = np.abs(np.diagonal(np.linalg.qr(scores[:, kept], mode="r")))
-        dependent = np.flatnonzero(rest <= DEPENDENT * size[kept[: len(rest)]])
+        dependent = np.flatnonzero(rest <= 1e-10 * size[kept[: len(rest)]])
         if len(dependent) == 0:
             adjusted[kept[: len(rest)]] = rest**2
             break
@@ -231,7 +230,7 @@ def largest_correlation(G: np.ndarray) -> float:
 
 def orthogonality_defect(U: np.ndarray) -> float:
     """The largest entry of |UᵀU − I|."""
-    U = check_data(U, "U", 2).astype(np.float64, copy=False)
+    U = _matrix(U, "U")
     with np.errstate(over="ignore", invalid="ignore"):
         defect = float(np.max(np.abs(U.T @ U - np.eye(U.shape[1])), initial=0.0))
     refuse_too_large(defect, "U", "their products", "it is not near orthogonal")
@@ -310,8 +309,8 @@ def mutual_information_reduction(X: np.ndarray, unmixing: np.ndarray) -> float:
     >>> mutual_information_reduction(S @ A.T, np.linalg.inv(A)) > 0.1
     True
     """
-    X = check_data(X, "X", 2).astype(np.float64, copy=False)
-    W = check_data(unmixing, "unmixing", 2).astype(np.float64, copy=False)
+    X = _matrix(X, "X")
+    W = _matrix(unmixing, "unmixing")
     n = X.shape[1]
     if len(X) < 5:
         raise ValueError(f"X must have 5 samples at least, got {len(X)}")

@@ -31,9 +31,9 @@ from givens.numerics.scaling import EPS
 from givens.objectives.base import Look
 from givens.solve.trust_region import FIRST_RADIUS, Minimum, Truncated, inverse_curvatures
 
-MIN_ORDER, MAX_ORDER = 21, 1000
-"""A step on smaller matrices takes longer than the evaluations of f that it saves, if these are cheap; the eigenvalues of larger
-ones take longer than many evaluations."""
+MIN_ORDER, MAX_ORDER = 12, 1000
+"""A step on smaller matrices takes longer than the evaluations of f that it saves, unless one takes 0.1 ms; the eigenvalues of
+larger ones take longer than many evaluations."""
 
 KEPT_STEPS = 8
 """The steps that H and R are fitted to: by four, one of eight badly scaled functions of order 30 is never learned."""
@@ -108,10 +108,11 @@ class KroneckerModel:
     def _fit(self) -> None:
         """Improve H for given R, and R for given H."""
         flop_counts.count(2 * (60.0 + 12.0 * len(self.past)) * self.n**3)
+        moves, changes = (np.array(arrays) for arrays in zip(*self.past))
         for _ in range(2):
-            self.H = _symmetric([(S @ self.R, Y) for S, Y in self.past])
+            self.H = _symmetric(moves @ self.R, changes)
             if len(self.past) > 1:
-                self.R = _symmetric([(S.T @ self.H, Y.T) for S, Y in self.past])
+                self.R = _symmetric(moves.swapaxes(1, 2) @ self.H, changes.swapaxes(1, 2))
                 # Their product alone is known: let the diagonal of R be 1 in the mean of squares.
                 unit = float(np.linalg.norm(self.R)) / np.sqrt(self.n) or 1.0
                 self.R, self.H = self.R / unit, self.H * unit
@@ -143,7 +144,7 @@ class KroneckerModel:
             bent = H @ K if common else H @ K @ R - D @ K
             return bent - bent.T
 
-        weights = inverse_curvatures(curvatures, float(np.median(curvatures)))
+        weights = inverse_curvatures(curvatures, float(curvatures.mean()))
         return Truncated(product, weights).minimum(look.slopes, self.radius)
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -163,10 +164,9 @@ class KroneckerModel:
         self.error, self.radius = (float(number) for number in numbers[2:])
 
 
-def _symmetric(pairs: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """The symmetric H that minimises Σ ‖Y − H X‖² over pairs (X, Y); of several, the smallest."""
-    C = sum(X @ X.T for X, _ in pairs)
-    P = sum(Y @ X.T for X, Y in pairs)
+def _symmetric(X: np.ndarray, Y: np.ndarray) -> np.ndarray:
+    """The symmetric H that minimises Σ ‖Y_k − H X_k‖²; of several, the smallest."""
+    C, P = (np.tensordot(Z, X, ([0, 2], [0, 2])) for Z in (X, Y))
     sizes, V = np.linalg.eigh(C)
     sums = np.add.outer(sizes, sizes)
     rounding = len(sizes) * EPS * max(float(sums[-1, -1]), np.finfo(np.float64).tiny)

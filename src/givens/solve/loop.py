@@ -40,6 +40,8 @@ class Loop:
         Where it is, and how far it has come.
     phases : list of Phase
     observers : list of Observer
+    writer : CheckpointWriter, optional
+        The observer that writes checkpoints.
     every : int or None
         Number of steps after which the state is computed anew.
     ending : Ending or None
@@ -65,15 +67,17 @@ class Loop:
         self.observers: list[Observer] = [trace]
         U, rng = start
         progress, memories = Progress(U, rng), None
+        self.writer: CheckpointWriter | None = None
         if checkpoint is not None:
-            writer = CheckpointWriter(checkpoint, self.phases, fingerprint(objective, options, self.every))
-            self.observers.append(writer)
-            saved = writer.load(U, reproducible)
+            self.writer = CheckpointWriter(
+                checkpoint, self.phases, fingerprint(objective, options, self.every)
+            )
+            self.observers.append(self.writer)
+            saved = self.writer.load(U, reproducible)
             if saved is not None:
                 progress, U, memories = saved.progress, saved.U, saved.memories
         if options.callback is not None:
             self.observers.append(Caller(options.callback))
-        self.always_rebases = checkpoint is not None
         self.run = Run(objective, options, progress, U)
         for phase, memory in zip(self.phases, memories or []):
             if memory:
@@ -92,10 +96,8 @@ class Loop:
         """Evaluate f at the start, where it may be NaN with `nan_as_inf`, or where a checkpoint resumes."""
         run, progress = self.run, self.run.progress
         self.coarse_summary, self.coarse_gain = coarse_summary, coarse_gain
-        if progress.trace.step:
-            for observer in self.observers:
-                if isinstance(observer, CheckpointWriter):
-                    observer.check(run)
+        if self.writer is not None and progress.trace.step:
+            self.writer.check(run)
             return
         if coarse_summary is not None:
             progress.flops, progress.seconds = coarse_summary.flops, coarse_summary.seconds
@@ -179,7 +181,7 @@ class Loop:
         progress.gain = gain
         # A checkpoint, which saves U alone, needs a new state even where no error adds up.
         due = self.every and progress.steps % self.every == 0
-        if due and (run.point.in_place or self.always_rebases):
+        if due and (run.point.in_place or self.writer is not None):
             run.rebase()
             if self.phases[progress.phase].looks:
                 run.look()

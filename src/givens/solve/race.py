@@ -244,8 +244,7 @@ def phases_of(method: Method) -> tuple[tuple[str, ...], str | Schedule | None]:
             )
     if not names or any(schedule is not schedules[0] for schedule in schedules):
         raise ValueError(f"method must name at least one phase and at most one schedule, got {method!r}")
-    phases = tuple(name if name in tuple(PHASES) else "sweeps" for name in names)
-    return phases, schedules[0] if schedules else None
+    return tuple("sweeps" if name in schedules else name for name in names), next(iter(schedules), None)
 
 
 def _cheaper_forms(objective: Objective, rng: np.random.Generator) -> tuple[list[Objective], np.ndarray]:

@@ -42,44 +42,30 @@ def _searches(progress: Progress, scale: float) -> str:
 
 
 def _why(ending: Ending) -> str:
-    limit, number = ending.limit, ending.number
-    match ending.stop:
-        case Stop.NOTHING_TO_ROTATE:
-            return "there is nothing to rotate"
-        case Stop.CALLBACK:
-            return "stopped by the callback"
-        case Stop.NOT_FINITE:
-            return f"stopped in step {number:.0f}, of the phase {ending.phase!r}: {ending.text}"
-    return f"{'converged' if ending.stop.converged else 'not converged'}: {_reason(ending, limit, number)}"
-
-
-def _reason(ending: Ending, limit: float, number: float) -> str:
-    match ending.stop:
-        case Stop.SMALL_GRADIENT:
-            return f"the gradient norm is at most {limit:g} times the scale"
-        case Stop.SMALL_SWEEPS:
-            size = "value" if ending.phase == "widened sweeps" else "scale"
-            return f"{'a sweep' if number == 1 else f'{number:.0f} sweeps'} gained at most {limit:g} times the {size}"
-        case Stop.SMALL_REMAINDER:
-            return f"all pairs together could gain {number:.1g} times the scale"
-        case Stop.SMALL_STEP:
-            step = "Newton's next step" if ending.phase == "newton" else "the next step"
-            return f"{step} would gain at most {limit:g} times the scale"
-        case Stop.ROUNDING:
-            return "no step lowers f by more than its rounding errors"
-        case Stop.SADDLE:
-            return "the slopes vanish at the start, which may be a saddle point"
-        case Stop.EXHAUSTED:
-            return f"no step of the phase {ending.phase!r} lowers f any more"
-        case Stop.KINK:
-            return f"no step of the phase {ending.phase!r} lowers f any more, though its slopes are large: f has a kink here"
-        case Stop.STATIONARY:
-            return "the slopes vanish at the start, which sweeps may leave"
-        case Stop.MAX_ITER:
-            return f"max_iter = {limit:.0f} reached"
-        case Stop.INFINITE_START:
-            return "f is infinite at the start"
-    return ending.text
+    limit, number, phase = ending.limit, ending.number, ending.phase
+    stuck = f"no step of the phase {phase!r} lowers f any more"
+    sweeps = "a sweep" if number == 1 else f"{number:.0f} sweeps"
+    step = "Newton's next step" if phase == "newton" else "the next step"
+    reason = {
+        Stop.NOTHING_TO_ROTATE: "there is nothing to rotate",
+        Stop.CALLBACK: "stopped by the callback",
+        Stop.NOT_FINITE: f"stopped in step {number:.0f}, of the phase {phase!r}: {ending.text}",
+        Stop.SMALL_GRADIENT: f"the gradient norm is at most {limit:g} times the scale",
+        Stop.SMALL_SWEEPS: f"{sweeps} gained at most {limit:g} times the {'value' if phase == 'widened sweeps' else 'scale'}",
+        Stop.SMALL_REMAINDER: f"all pairs together could gain {number:.1g} times the scale",
+        Stop.SMALL_STEP: f"{step} would gain at most {limit:g} times the scale",
+        Stop.ROUNDING: "no step lowers f by more than its rounding errors",
+        Stop.SADDLE: "the slopes vanish at the start, which may be a saddle point",
+        Stop.EXHAUSTED: stuck,
+        Stop.KINK: f"{stuck}, though its slopes are large: f has a kink here",
+        Stop.STATIONARY: "the slopes vanish at the start, which sweeps may leave",
+        Stop.LACKING: ending.text,
+        Stop.MAX_ITER: f"max_iter = {limit:.0f} reached",
+        Stop.INFINITE_START: "f is infinite at the start",
+    }[ending.stop]
+    if ending.stop in (Stop.NOTHING_TO_ROTATE, Stop.CALLBACK, Stop.NOT_FINITE):
+        return reason
+    return f"{'converged' if ending.stop.converged else 'not converged'}: {reason}"
 
 
 def method(run: Run, coarse: PhaseSummary | None, certificate: Certificate | None) -> str:
