@@ -373,8 +373,7 @@ def check_orthogonal(
     if U.dtype.kind not in "fiub":
         raise ValueError(f"{name} must be a real matrix, got values of type {U.dtype}")
     if U.ndim != 2 or U.shape[0] < 1 or U.shape[1] != (U.shape[0] if columns is None else columns):
-        square = columns is None or (U.ndim == 2 and columns == len(U))
-        form = "square matrix" if square else f"matrix of {columns} columns"
+        form = "square matrix" if columns is None else f"matrix of {columns} columns"
         raise ValueError(f"{name} must be a {form}, got shape {U.shape}")
     U = np.array(U, dtype=np.float64, order="C")
     if not np.isfinite(U).all():

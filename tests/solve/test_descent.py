@@ -6,53 +6,12 @@ import numpy as np
 import pytest
 
 from givens import minimize
-from givens.objectives import Columns, Function, LogCosh
+from givens.objectives import Function
 from givens.rotations import random_orthogonal
-from givens.solve.quasi_newton import Memory
 from tests.cases import CASES
 
 N = 6
 SMOOTH = [name for name in CASES if not name.startswith("sparse")]
-
-
-def dense_inverse(pairs, weights):
-    """The inverse Hessian by the update of the textbooks, one pair after the other."""
-    H = np.diag(weights)
-    for s, y in pairs:
-        rho = 1.0 / (s @ y)
-        V = np.eye(len(s)) - rho * np.outer(y, s)
-        H = V.T @ H @ V + rho * np.outer(s, s)
-    return H
-
-
-@pytest.mark.parametrize("most", [1, 3, 8])
-@pytest.mark.parametrize("scalar", [True, False])
-def test_the_memory_is_the_update_of_the_textbooks(rng, most, scalar):
-    size = 9
-    past = Memory(size, most)
-    hessian = rng.standard_normal((size, size))
-    hessian = hessian @ hessian.T + np.eye(size)
-    pairs = []
-    for _ in range(20):
-        step = rng.standard_normal(size) * 10.0 ** rng.integers(-6, 2)
-        change = hessian @ step
-        assert past.add(step, change)
-        pairs = [*pairs, (step, change)][-most:]
-        weights = np.full(size, 0.3) if scalar else rng.uniform(0.1, 2.0, size)
-        g = rng.standard_normal(size)
-        found = past.solve(g, 0.3 if scalar else weights)
-        np.testing.assert_allclose(found, dense_inverse(pairs, weights) @ g, rtol=1e-8, atol=1e-10)
-    assert len(past) == min(most, size)
-    again = Memory(size, most)
-    again.restore(past.arrays())
-    assert np.array_equal(again.solve(g, weights), past.solve(g, weights))
-
-
-def test_a_step_along_which_slopes_fall_is_not_remembered(rng):
-    past = Memory(4, 3)
-    step = rng.standard_normal(4)
-    assert not past.add(step, -step)
-    assert len(past) == 0
 
 
 @pytest.mark.parametrize("case", SMOOTH)
@@ -69,27 +28,6 @@ def test_descent_ends_where_sweeps_find_no_slope(case):
     # A sweep from there, each pair exact, confirms that small angles gain nothing.
     again = minimize(CASES[case](2), result.U, method="tournament", max_iter=1)
     assert again.trace.gradient_norm[0] <= 1e-7 * size or np.isnan(again.trace.gradient_norm[0])
-
-
-@pytest.mark.parametrize("case", ["logcosh", "varimax", "joint", "quartic", "light-tailed, 1 of 6 columns"])
-def test_descent_has_the_same_bits_for_any_number_of_threads(case):
-    runs = [
-        minimize(CASES[case](3), method="descent", max_iter=12, threads=threads, random_state=1)
-        for threads in (1, 2)
-    ]
-    assert np.array_equal(runs[0].U, runs[1].U)
-    assert runs[0].trace.value == runs[1].trace.value
-    assert runs[0].trace.flops == runs[1].trace.flops
-
-
-def test_single_precision_data(rng):
-    A = rng.laplace(size=(300, 5))
-    double = minimize(Columns(A, LogCosh()), method="descent")
-    single = minimize(Columns(A.astype(np.float32), LogCosh()), method="descent")
-    assert single.converged
-    assert single.U.dtype == np.float64
-    assert single.orthogonality < 1e-13
-    assert single.value == pytest.approx(double.value, rel=1e-5)
 
 
 def brockett(n, with_jac):

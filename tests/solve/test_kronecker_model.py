@@ -230,13 +230,6 @@ def test_the_size_of_f_does_not_matter(rng, scale):
     assert abs(steps[0] - steps[1]) <= 0.3 * steps[0] + 3
 
 
-def test_one_thread_and_two_give_the_same_bits(rng):
-    f, _, _ = weighted(60, rng)
-    start = random_orthogonal(60, rng, determinant=1)
-    one, two = (minimize(f, start, jac=True, threads=threads, method="descent") for threads in (1, 2))
-    np.testing.assert_array_equal(one.U, two.U)
-
-
 def test_what_was_learned_is_restored_to_the_bit(rng):
     n = 5
     f, _, _ = weighted(n, rng)
@@ -259,24 +252,3 @@ def test_a_run_that_was_interrupted_ends_in_the_same_bits(rng, tmp_path):
     rest = minimize(problem, start, checkpoint=Checkpoint(tmp_path / "b", every=5))
     assert np.array_equal(whole.U, rest.U)
     assert whole.trace.value == rest.trace.value
-
-
-def procrustes(n, rng):
-    """Σ_j u_j·A u_j + b_j·u_j and its gradient."""
-    A = rng.standard_normal((n, 2 * n))
-    A = A @ A.T / n
-    B = rng.standard_normal((n, n))
-
-    def f(U):
-        image = A @ U
-        return np.sum(U * (image + B)), 2 * image + B
-
-    return f
-
-
-def test_a_procrustes_problem_is_learned(rng):
-    n = 30
-    start = random_orthogonal(n, rng, determinant=1)
-    found = minimize(procrustes(n, rng), start, jac=True, tol=1e-12, method="descent")
-    assert found.converged
-    assert found.steps < 40

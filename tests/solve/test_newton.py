@@ -119,29 +119,12 @@ def test_any_start_and_any_scale(scale):
     assert again.steps <= 2
 
 
-def test_the_same_bits_for_any_number_of_threads():
-    A = flat_field(seed=4, points=5000)
-    runs = [minimize(Columns(A, "varimax"), threads=threads) for threads in (1, 2)]
-    assert np.array_equal(runs[0].U, runs[1].U)
-    assert runs[0].trace.value == runs[1].trace.value
-
-
 def test_objectives_without_second_derivatives_leave_the_phase_out(rng):
     A = rng.laplace(size=(400, 4))
     plain = minimize(Columns(A, LogCosh()), method="descent", random_state=0)
     with_newton = minimize(Columns(A, LogCosh()), method=["descent", "newton"], random_state=0)
     assert np.array_equal(plain.U, with_newton.U)
     assert minimize(Columns(A, LogCosh()), method="newton").steps == 0
-
-
-def test_single_precision_data(rng):
-    A = flat_field(seed=5)
-    start = near_a_maximum(A, rng)
-    double = minimize(Columns(A, "varimax"), start, method="newton")
-    single = minimize(Columns(A.astype(np.float32), "varimax"), start, method="newton")
-    assert single.converged
-    assert single.U.dtype == np.float64
-    assert single.value == pytest.approx(double.value, rel=1e-5)
 
 
 def test_a_run_goes_on_from_its_checkpoint(tmp_path):

@@ -107,16 +107,6 @@ def test_a_race_runs_the_best_start_to_the_end(case):
     assert np.all(np.diff(raced.trace.seconds) >= 0)
 
 
-@pytest.mark.parametrize("case", ["quartimax", "function", "gradient"])
-def test_several_starts_return_the_best_of_them(case):
-    problem = PROBLEMS[case]
-    sense = np.sign(problem().factor)
-    values = sense * np.array([found.value for found in alone(problem, 6, seed=1)])
-    assert np.ptp(values) > 1e-6 * problem().scale
-    several = minimize(problem(), n_starts=6, random_state=1)
-    assert sense * several.value == pytest.approx(values.min(), rel=1e-9)
-
-
 def test_where_the_first_start_wins_a_race_it_ends_as_it_would_alone():
     problem = PROBLEMS["logcosh"]
     best = min(alone(problem, 6, seed=1), key=lambda found: found.value)

@@ -11,8 +11,8 @@ EᵀW. The second of these are R = W(WᵀE) in the coordinates of the n-dimensio
 
     R  =  (I − VVᵀ) E.
 
-So descent computes nothing of order n², and W need not be chosen: `solve.charts` makes steps from these slopes. Rotations of two
-columns need a W; any will do, and the loop chooses one (`Run.complete`).
+So descent computes nothing of order n², and W need not be chosen: `solve.point` makes steps from these slopes. Rotations of two
+columns need a W; any will do, and the loop chooses one (`Run.prepare_rotations`).
 
 Without a gradient, slopes and curvatures are central differences of values. The difference of order 2 takes two values for each
 pair. Where all slopes are small it is too coarse, and the one of order 4 takes four more.

@@ -63,7 +63,7 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
 
 def _search(run: Run, pairs: np.ndarray) -> PairSolutions:
     """Search pairs over all angles."""
-    run.complete()
+    run.prepare_rotations()
     return search(run, pairs)
 
 

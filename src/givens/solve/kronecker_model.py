@@ -157,11 +157,11 @@ class KroneckerModel:
 
     def restore(self, arrays: dict[str, np.ndarray]) -> None:
         """Restore saved arrays, bit by bit."""
-        numbers = arrays["kronecker_model"]
+        numbers = arrays["kronecker_model"].tolist()
         self.past = deque(zip(arrays["moves"].copy(), arrays["changes"].copy()), maxlen=KEPT_STEPS)
         self.H, self.R = arrays["factors"].copy()
         self.dropped, self.steps = bool(numbers[0]), int(numbers[1])
-        self.error, self.radius = (float(number) for number in numbers[2:])
+        self.error, self.radius = numbers[2:]
 
 
 def _symmetric(X: np.ndarray, Y: np.ndarray) -> np.ndarray:

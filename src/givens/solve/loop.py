@@ -250,16 +250,20 @@ def rule(run: Run) -> Ending | None:
         return Ending(Stop.SMALL_GRADIENT, limit)
     if len(progress.gains) >= options.schedule.patience and max(progress.gains) <= run.tol * scale:
         return Ending(Stop.SMALL_SWEEPS, run.tol, len(progress.gains))
-    # With a larger gradient, the gains of all pairs are not next to nothing, and need not be summed.
-    left = _gain_left(run) if norm <= 1e-9 * scale * run.unit else math.nan
+    left = _gain_left(run, norm)
     # A smaller gain of all pairs together than 1e-26 is rounding.
     if left <= max(run.tol**2, 1e-26) * scale:
         return Ending(Stop.SMALL_REMAINDER, number=left / scale)
     return Ending(Stop.MAX_ITER, options.max_iter) if progress.steps >= options.max_iter else None
 
 
-def _gain_left(run: Run) -> float:
-    """What all pairs together could gain; NaN if the objective does not know it without searches."""
+def _gain_left(run: Run, norm: float) -> float:
+    """What all pairs together could gain; NaN if the objective does not know it without searches, or if it is much.
+
+    With a gradient that is not next to nothing, nor are the gains, and they need not be summed.
+    """
+    if not norm <= 1e-9 * run.objective.scale * run.unit:
+        return math.nan
     with flop_counts.uncounted():
         gains = run.gains()
     return math.nan if gains is None else 0.5 * float(gains.sum())

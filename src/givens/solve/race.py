@@ -181,7 +181,7 @@ class Race:
         loop.proceed(pause_share)
         if self.several:
             self.stopped = self.in_turn and loop.ending is not None and loop.ending.stop is Stop.CALLBACK
-            loop.run.release()
+            loop.run.free_state()
         return loop
 
     def _on_forms(

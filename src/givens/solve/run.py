@@ -27,7 +27,8 @@ class Run:
     shape, pairs : Shape, int
         The order of U and its active columns, and the number of pairs of columns that f depends on.
     point : Point
-        The present point. Phases go to another one (`go_to`), or rotate its columns in place (`complete`, then `rotate`).
+        The present point. Phases go to another one (`go_to`), or rotate its columns in place
+        (`prepare_rotations`, then `rotate`).
     tol : float
         The gain, relative to the scale, that a step must exceed.
     began : float
@@ -122,7 +123,7 @@ class Run:
             self._state = state
         self.point, self._look = point, look
 
-    def complete(self) -> None:
+    def prepare_rotations(self) -> None:
         """Let the point have as many columns as rows, and be a copy, which `rotate` may change; and the state be that of it."""
         if self.point.rotation is not None:
             self.rebase()
@@ -135,7 +136,7 @@ class Run:
             self.go_to(completed)
 
     def rotate(self, blocks: Blocks, rotations: Rotations, solutions: PairSolutions | None = None) -> None:
-        """Rotate blocks of columns of the point and of the state in place, after `complete`."""
+        """Rotate blocks of columns of the point and of the state in place, after `prepare_rotations`."""
         self.objective.apply(self.state, blocks, rotations, solutions)
         self.point.rotate(blocks, rotations)
         self._look = None
@@ -144,7 +145,7 @@ class Run:
         """Remove the rounding errors of U, and let the state be made anew."""
         self.go_to(self.point.rebased())
 
-    def release(self) -> None:
+    def free_state(self) -> None:
         """Free the state, which may be as large as the data, until it is needed again."""
         self._state = None
 

@@ -41,7 +41,7 @@ class Sweeps(Phase):
             run.progress.phase + 1 < len(run.options.phases) and self._sweeps_left(run) > 30
         ):  # that is longer than Newton's method takes
             return self._ending(Stop.SLOW)
-        run.complete()
+        run.prepare_rotations()
         objective, progress = run.objective, run.progress
         rounds = run.options.schedule.sweep(run.shape, progress.rng, run.slopes)
         total = 0.0
