@@ -12,7 +12,7 @@ import numpy as np
 
 from givens.objectives.base import PairSolutions
 from givens.result import Certificate
-from givens.schedules import all_pairs
+from givens.schedules import all_pairs, disjoint_runs
 from givens.solve.run import Run
 from givens.solve.sweeps import search
 
@@ -40,41 +40,26 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
         gains, error = solved.gains, solved.error
     else:
         gains, error = known[pairs[:, 0], pairs[:, 1]], 0.0
-    worth = max(MIN_GAIN, run.tol) * objective.scale
-    chosen = _disjoint(pairs, gains, worth) if progress.steps < run.options.max_iter else []
-    if not objective.separable:
-        chosen = chosen[:1]
-    gain = 0.0
-    if chosen:
-        blocks = pairs[chosen]
+    gain, most = 0.0, float(gains.max(initial=0.0))
+    least = max(MIN_GAIN, run.tol) * objective.scale
+    if most > least and progress.steps < run.options.max_iter:
+        # The largest gains, up to the first pair that shares a column with one before it.
+        order = np.argsort(-gains, kind="stable")
+        worthy = order[gains[order] > least]
+        blocks = next(disjoint_runs(pairs[worthy] if objective.separable else pairs[worthy[:1]]))
         rotations = np.asarray(_search(run, blocks).rotations)
         before = run.value()
         run.rotate(blocks, rotations)
-        progress.rotations += len(chosen)
+        progress.rotations += len(blocks)
         gain = before - run.value()
         if gain <= 0.0:  # rounding in the searches
             run.rotate(blocks, np.ascontiguousarray(rotations.transpose(0, 2, 1)))
-            if gains[chosen].max() > 1e-10 * objective.scale:  # or in the values
+            if most > 1e-10 * objective.scale:  # or in the values
                 progress.untrue = True
-    unit = abs(objective.factor)
-    most = unit * float(gains.max(initial=0.0))
-    return Certificate(most, len(pairs), len(pairs) / total, unit * error), gain
+    return Certificate(run.unit * most, len(pairs), len(pairs) / total, run.unit * error), gain
 
 
 def _search(run: Run, pairs: np.ndarray) -> PairSolutions:
     """Search pairs over all angles."""
     run.prepare_rotations()
     return search(run, pairs)
-
-
-def _disjoint(pairs: np.ndarray, gains: np.ndarray, worth: float) -> list[int]:
-    """The indices of disjoint pairs whose gains are above `worth`, the largest first."""
-    chosen: list[int] = []
-    seen: set[int] = set()
-    worthy = np.flatnonzero(gains > worth)
-    for k in worthy[np.argsort(-gains[worthy], kind="stable")].tolist():
-        columns = set(pairs[k].tolist())
-        if not seen & columns:
-            chosen.append(k)
-            seen |= columns
-    return chosen

@@ -84,7 +84,7 @@ class Descent(Phase):
         """Make one step that lowers f."""
         look = run.look()
         if look.slopes is None:
-            return self._ending(Stop.LACKING, text="the objective has no slopes (Look.slopes)")
+            return Ending(Stop.LACKING, text="the objective has no slopes (Look.slopes)")
         if not self.begun:
             self._begin(run, look.curvatures is not None, look.gradient is not None)
         self.g = look.slopes.take(self.pairs)
@@ -108,18 +108,18 @@ class Descent(Phase):
         """What to do if a step is predicted to gain next to nothing, or so little that Newton's method is to follow; or None."""
         slow = self.before_newton and 0.5 * promised <= HAND_OVER_GAIN * self.scale
         if slow and look.curvatures is None and run.progress.steps:
-            return self._ending(Stop.SLOW)
+            return Ending(Stop.SLOW)
         if 0.5 * promised <= run.tol * self.scale and not self._begins_anew(look):
             return self._at_rest(run, look)
         if promised <= 16 * self.noise and self._squared_share(look) <= 0.25 * EPS**2 * self.n:
-            return self._ending(Stop.ROUNDING)  # so are the slopes, those of EᵀU − UᵀE
-        return self._ending(Stop.SLOW) if slow else None
+            return Ending(Stop.ROUNDING)  # so are the slopes, those of EᵀU − UᵀE
+        return Ending(Stop.SLOW) if slow else None
 
     def _no_step(self, look: Look, promised: float) -> Ending:
         """Why the phase is over, if no step lowers f: the most that one was predicted to gain may be rounding."""
         if self._has_kink(look):
-            return self._ending(Stop.KINK)
-        return self._ending(Stop.ROUNDING if promised <= 16 * self.noise else Stop.EXHAUSTED)
+            return Ending(Stop.KINK)
+        return Ending(Stop.ROUNDING if promised <= 16 * self.noise else Stop.EXHAUSTED)
 
     def _by_model(self, run: Run, look: Look) -> float | Ending | None:
         """Make the best step of the model; None if it knows too little, or if no step lowers f."""
@@ -227,7 +227,7 @@ class Descent(Phase):
                 outcome = self._leave(run, look, direction)
         elif not run.stop_share:
             outcome = self._look_further(run, look)
-        return self._ending(Stop.SMALL_STEP, run.tol) if outcome is None else outcome
+        return Ending(Stop.SMALL_STEP, run.tol) if outcome is None else outcome
 
     def _look_further(self, run: Run, look: Look) -> float | Ending | None:
         """Where curvatures are unknown: the gain of a new beginning, why the phase is over, or None if f is at rest."""
@@ -236,14 +236,14 @@ class Descent(Phase):
             if gain is not None:
                 return gain
             if self._has_kink(look):
-                return self._ending(Stop.KINK)
+                return Ending(Stop.KINK)
         if run.progress.steps:
             return None
         # All slopes vanish at the start, which need not be a minimum: leave it, or leave it to the next phase.
         gain = self._leave(run, look, np.random.default_rng(0).standard_normal(len(self.g)))
         if gain is not None:
             return gain
-        return self._ending(Stop.STATIONARY if isinstance(run.point, Square) else Stop.SADDLE)
+        return Ending(Stop.STATIONARY if isinstance(run.point, Square) else Stop.SADDLE)
 
     def _squared_share(self, look: Look) -> float:
         """The square of the share that the slopes are of the gradient; NaN if that is unknown."""

@@ -14,6 +14,7 @@ matrix is held by `run.point`, and by nothing else; how far the run has come, by
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -145,7 +146,7 @@ class Loop:
                 return self._made(phase.name, gain)
             # Go on with the next phase, if there is one and the run has not converged.
             if gain.stop.converged or progress.phase + 1 == len(self.phases):
-                return gain
+                return replace(gain, phase=phase.name)
             self._enter(progress.phase + 1)
             return None
         except NotFinite as error:

@@ -50,11 +50,9 @@ class Newton(Phase):
         """Make one step that lowers f."""
         look = _finite(run.look())
         if run.objective.second is None:
-            return self._ending(
-                Stop.LACKING, text="the objective has no second derivatives (Objective.second)"
-            )
+            return Ending(Stop.LACKING, text="the objective has no second derivatives (Objective.second)")
         if look.slopes is None:
-            return self._ending(Stop.LACKING, text="the objective has no slopes (Look.slopes)")
+            return Ending(Stop.LACKING, text="the objective has no slopes (Look.slopes)")
         model = self._model(run, look, look.slopes)
         tol, noise = run.tol * run.objective.scale, 32 * EPS * abs(look.value)
         while self.radius >= MIN_RADIUS:
@@ -68,15 +66,15 @@ class Newton(Phase):
                 else step.promised
             )
             if most <= tol:
-                return self._ending(Stop.SMALL_STEP, run.tol)
+                return Ending(Stop.SMALL_STEP, run.tol)
             if 0.5 * self.unseen_gain < most <= noise:
-                return self._ending(Stop.ROUNDING)
+                return Ending(Stop.ROUNDING)
             gain = self._try(run, look, step, noise)
             if gain is not None:
                 return gain
         # Steps are tiny, since values are rounding errors, or since the second derivatives are not those of f.
         rounding = _most(model, look.slopes) <= max(noise, 32 * EPS * run.objective.scale)
-        return self._ending(Stop.ROUNDING if rounding else Stop.EXHAUSTED)
+        return Ending(Stop.ROUNDING if rounding else Stop.EXHAUSTED)
 
     def _try(self, run: Run, look: Look, step: Minimum, noise: float) -> float | None:
         """Set the radius by what a step gains, and make the step if it lowers f."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from givens.numerics import flop_counts
 from givens.objectives.base import Blocks, Look, NotFinite, Objective, PairSolutions, Rotations
-from givens.result import Certificate, Stop
+from givens.result import Certificate
 from givens.schedules import Shape
 from givens.solve.point import Point, Square, Stiefel
 from givens.solve.state import Ending, Progress, RunOptions
@@ -179,12 +179,6 @@ class Phase(ABC):
 
     def remember(self, arrays: dict[str, np.ndarray], run: Run) -> None:  # noqa: B027 (most phases remember nothing)
         """Restore the `memory` of a checkpoint."""
-
-    def _ending(
-        self, stop: Stop, limit: float = math.nan, number: float = math.nan, text: str = ""
-    ) -> Ending:
-        """Why this phase is over."""
-        return Ending(stop, limit, number, self.name, text)
 
 
 def checked_look(look: Look, point: Point) -> Look:

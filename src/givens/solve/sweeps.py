@@ -40,7 +40,7 @@ class Sweeps(Phase):
         if (
             run.progress.phase + 1 < len(run.options.phases) and self._sweeps_left(run) > 30
         ):  # that is longer than Newton's method takes
-            return self._ending(Stop.SLOW)
+            return Ending(Stop.SLOW)
         run.prepare_rotations()
         objective, progress = run.objective, run.progress
         rounds = run.options.schedule.sweep(run.shape, progress.rng, run.slopes)

@@ -47,11 +47,11 @@ class WidenedSweeps(Phase):
         """One sweep."""
         least = run.tol * abs(run.value())
         if self.gain <= least:
-            return self._ending(Stop.SMALL_SWEEPS, run.tol, 1)
+            return Ending(Stop.SMALL_SWEEPS, run.tol, 1)
         point, slopes = run.point, run.look().slopes
         if not isinstance(point, Stiefel) or slopes is None:
             lacking = "it is for n x m matrices, m < n, and objectives with gradients"
-            return self._ending(Stop.LACKING, text=f"the phase {self.name!r} cannot begin: {lacking}")
+            return Ending(Stop.LACKING, text=f"the phase {self.name!r} cannot begin: {lacking}")
         swept = widened_sweep(run.objective, point, run.state, slopes, self.before, least)
         self.before, self.gain = point.Ut[: point.active], swept.gain
         run.progress.sweeps += 1
