@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from givens.objectives.base import PairSolutions
+from givens.objectives.base import Blocks, PairSolutions
 from givens.result import Certificate
 from givens.schedules import all_pairs, disjoint_runs
 from givens.solve.run import Run
@@ -59,7 +59,7 @@ def certify(run: Run, share: float) -> tuple[Certificate, float]:
     return Certificate(run.unit * most, len(pairs), len(pairs) / total, run.unit * error), gain
 
 
-def _search(run: Run, pairs: np.ndarray) -> PairSolutions:
+def _search(run: Run, pairs: Blocks) -> PairSolutions:
     """Search pairs over all angles."""
     run.prepare_rotations()
     return search(run, pairs)

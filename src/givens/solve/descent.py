@@ -25,7 +25,7 @@ from givens.numerics.scaling import EPS
 from givens.objectives.base import Look
 from givens.result import Stop
 from givens.solve.kronecker_model import MAX_ORDER, MIN_ORDER, KroneckerModel
-from givens.solve.point import Move, Point, Square
+from givens.solve.point import Move, Point, Stiefel
 from givens.solve.quasi_newton import Memory
 from givens.solve.run import Phase, Run
 from givens.solve.state import Ending
@@ -76,7 +76,7 @@ class Descent(Phase):
         size = len(self.pairs)
         most = 10 if curved else min(max(CACHE_NUMBERS // (2 * size), 20), 60)
         self.past = Memory(size, max(3, min(most, 5 * CACHE_NUMBERS // size)))
-        quadratic = quadratic and isinstance(run.point, Square) and not self.before_newton
+        quadratic = quadratic and not isinstance(run.point, Stiefel) and not self.before_newton
         self.model = KroneckerModel(self.n) if quadratic and MIN_ORDER <= self.n <= MAX_ORDER else None
         self.begun = True
 
@@ -127,7 +127,6 @@ class Descent(Phase):
             return None
         expected = 0.0
         for _ in range(MAX_TRIALS):
-            assert isinstance(run.point, Square)
             step = self.model.propose(run.point.transposed, look)
             if step is None:
                 return None
@@ -155,8 +154,6 @@ class Descent(Phase):
         point = run.point.moved(move, length)
         there = run.look_at(point)
         if self.model is not None and not self.model.dropped and there.gradient is not None:
-            assert isinstance(run.point, Square)
-            assert isinstance(point, Square)
             self.model.learn(point.transposed - run.point.transposed, look, there)
         assert there.slopes is not None
         slopes = there.slopes.take(self.pairs)
@@ -243,7 +240,7 @@ class Descent(Phase):
         gain = self._leave(run, look, np.random.default_rng(0).standard_normal(len(self.g)))
         if gain is not None:
             return gain
-        return Ending(Stop.STATIONARY if isinstance(run.point, Square) else Stop.SADDLE)
+        return Ending(Stop.SADDLE if isinstance(run.point, Stiefel) else Stop.STATIONARY)
 
     def _squared_share(self, look: Look) -> float:
         """The square of the share that the slopes are of the gradient; NaN if that is unknown."""

@@ -22,7 +22,6 @@ of earlier steps. They are left as they are: to move them would take more time t
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -57,8 +56,8 @@ class Move(NamedTuple):
     generator: np.ndarray
 
 
-class Point(ABC):
-    """The matrix of a run.
+class Point:
+    """The matrix of a run: here a square U, whose steps rotate it by one matrix, the product of all since the state was made.
 
     Attributes
     ----------
@@ -71,17 +70,16 @@ class Point(ABC):
         Whether columns have been rotated in place, so that rounding errors add up.
     """
 
-    Ut: np.ndarray
-    rotation: np.ndarray | None = None
     in_place = False
 
-    def __init__(self, Ut: np.ndarray, active: int) -> None:
-        self.Ut, self.active = Ut, active
+    def __init__(self, Ut: np.ndarray, active: int, rotation: np.ndarray | None = None) -> None:
+        self.Ut, self.active, self.rotation = Ut, active, rotation
+        self._transposed: np.ndarray | None = None
 
     @property
-    @abstractmethod
     def matrix(self) -> np.ndarray:
         """U, n x n or n x m, with orthonormal columns."""
+        return self.base if self.rotation is None else repair(self.Ut.T @ self.rotation)
 
     @property
     def base(self) -> np.ndarray:
@@ -89,37 +87,52 @@ class Point(ABC):
         return np.ascontiguousarray(self.Ut.T)
 
     @property
-    @abstractmethod
+    def transposed(self) -> np.ndarray:
+        """Uᵀ of a square U as it is, not repaired."""
+        if self.rotation is None:
+            return self.Ut
+        if self._transposed is None:
+            self._transposed = self.rotation.T @ self.Ut
+        return self._transposed
+
+    @property
     def pairs(self) -> np.ndarray:
-        """Where the slopes of the coordinates are in `Look.slopes`, as flat indices."""
+        """Where the slopes of the coordinates are in `Look.slopes`, as flat indices: all pairs i < j with i < active."""
+        return _flat_indices(len(self.Ut), self.active)
 
-    @abstractmethod
     def aim(self, direction: np.ndarray, slopes: np.ndarray) -> Move:
-        """The step −H g for the direction H g, which it becomes in place, shortened if an angle is too large."""
+        """The step −H g for the direction H g, which it becomes in place, shortened if an angle is above `MAX_ANGLE`."""
+        from givens.kernels.quasi_newton import bounded
 
-    @abstractmethod
+        skew = np.zeros(self.Ut.shape)
+        promised, longest = bounded(direction, slopes, self.pairs, MAX_ANGLE, skew)
+        return Move(promised, longest, skew)
+
     def moved(self, step: Move, length: float = 1.0) -> Point:
-        """The point after this multiple of a step."""
+        """The point after this multiple of a step: by Cayley's transform, a product and a repair."""
+        flop_counts.count(26.0 / 3.0 * len(self.Ut) ** 3)
+        here = np.eye(len(self.Ut)) if self.rotation is None else self.rotation
+        return Point(self.Ut, self.active, turned(here, step.generator, length))
 
-    @abstractmethod
     def largest(self, angles: np.ndarray) -> float:
         """The largest angle of a step with these coordinates."""
+        return float(np.abs(angles).max())
 
-    @abstractmethod
     def norm(self, slopes: np.ndarray) -> float:
-        """The norm of the Riemannian gradient, by the slopes of a look."""
+        """The norm of the Riemannian gradient, by the slopes of a look; every pair occurs twice in the antisymmetric matrix."""
+        return float(np.vdot(slopes, slopes)) ** 0.5
 
-    @abstractmethod
     def slopes_of(self, E: np.ndarray) -> np.ndarray:
-        """The slopes of a look, from the gradient E = ∂f/∂U, of as many columns as the matrix."""
+        """The slopes of a look, EᵀU − UᵀE, from the gradient E = ∂f/∂U, of as many columns as the matrix."""
+        return square_slopes(E, self.matrix)
 
-    @abstractmethod
     def slopes_of_pairs(self, slopes: np.ndarray) -> np.ndarray:
         """The slopes of a look as an antisymmetric matrix of the order of all columns."""
+        return slopes
 
-    @abstractmethod
     def completed(self) -> Point:
         """A copy with as many columns as rows, which may be rotated in place."""
+        return Point(self.Ut.copy(), self.active)
 
     def rebased(self) -> Point:
         """The same matrix, repaired, as a point whose state is to be made."""
@@ -130,67 +143,6 @@ class Point(ABC):
     def rotate(self, blocks: Blocks, rotations: Rotations) -> None:
         """Rotate columns in place, a block by each rotation."""
         rotate_blocks(self.Ut, blocks, rotations)
-
-
-class Square(Point):
-    """A square U; steps rotate it by one matrix, the product of all since the state was made."""
-
-    def __init__(self, Ut: np.ndarray, active: int, rotation: np.ndarray | None = None) -> None:
-        self.Ut, self.active, self.rotation = Ut, active, rotation
-        self._transposed: np.ndarray | None = None
-
-    @property
-    def matrix(self) -> np.ndarray:
-        """U."""
-        return self.base if self.rotation is None else repair(self.Ut.T @ self.rotation)
-
-    @property
-    def transposed(self) -> np.ndarray:
-        """Uᵀ as it is, not repaired."""
-        if self.rotation is None:
-            return self.Ut
-        if self._transposed is None:
-            self._transposed = self.rotation.T @ self.Ut
-        return self._transposed
-
-    @property
-    def pairs(self) -> np.ndarray:
-        """All pairs i < j with i < active."""
-        return _flat_indices(len(self.Ut), self.active)
-
-    def aim(self, direction: np.ndarray, slopes: np.ndarray) -> Move:
-        """No angle is above `MAX_ANGLE`."""
-        from givens.kernels.quasi_newton import bounded
-
-        skew = np.zeros(self.Ut.shape)
-        promised, longest = bounded(direction, slopes, self.pairs, MAX_ANGLE, skew)
-        return Move(promised, longest, skew)
-
-    def moved(self, step: Move, length: float = 1.0) -> Square:
-        """By Cayley's transform, a product and a repair."""
-        flop_counts.count(26.0 / 3.0 * len(self.Ut) ** 3)
-        here = np.eye(len(self.Ut)) if self.rotation is None else self.rotation
-        return Square(self.Ut, self.active, turned(here, step.generator, length))
-
-    def largest(self, angles: np.ndarray) -> float:
-        """The largest angle of two columns."""
-        return float(np.abs(angles).max())
-
-    def norm(self, slopes: np.ndarray) -> float:
-        """Every pair occurs twice in the antisymmetric matrix."""
-        return float(np.vdot(slopes, slopes)) ** 0.5
-
-    def slopes_of(self, E: np.ndarray) -> np.ndarray:
-        """EᵀU − UᵀE."""
-        return square_slopes(E, self.matrix)
-
-    def slopes_of_pairs(self, slopes: np.ndarray) -> np.ndarray:
-        """As they are."""
-        return slopes
-
-    def completed(self) -> Square:
-        """U has them."""
-        return Square(self.Ut.copy(), self.active)
 
 
 class Stiefel(Point):

@@ -13,7 +13,7 @@ from givens.numerics import flop_counts
 from givens.objectives.base import Blocks, Look, NotFinite, Objective, PairSolutions, Rotations
 from givens.result import Certificate
 from givens.schedules import Shape
-from givens.solve.point import Point, Square, Stiefel
+from givens.solve.point import Point, Stiefel
 from givens.solve.state import Ending, Progress, RunOptions
 
 
@@ -52,8 +52,7 @@ class Run:
         self.shape = Shape(n, objective.active)
         self.pairs = self.shape.pairs
         self.unit = abs(objective.factor)
-        kind = Stiefel if m < n else Square
-        self.point: Point = kind(np.ascontiguousarray(U.T), objective.active)
+        self.point = (Stiefel if m < n else Point)(np.ascontiguousarray(U.T), objective.active)
         self._state: Any = None
         self.tol, self.stop_share, self.began = options.tol, 0.0, perf_counter()
         self.certificate: Certificate | None = None
