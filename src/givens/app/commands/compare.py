@@ -11,7 +11,7 @@ import csv
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -133,7 +133,7 @@ def paired(first: np.ndarray, second: np.ndarray) -> list[tuple[int, int, float]
     return [(int(i), int(j), float(cosines[i, j]) + 0.0) for i, j in zip(rows, columns)]
 
 
-def pairs_of(a: Loaded, b: Loaded, common: list[str]) -> list[tuple[int, int, dict[str, Any]]]:
+def pairs_of(a: Loaded, b: Loaded, common: list[str]) -> list[tuple[int, int, dict[str, float | None]]]:
     """Return the pairs in the order of the first result, with the figures of each: of weights, on the common variables.
 
     The cosine is None where one of them has no weight there, the correlation where too few samples are common.
@@ -206,7 +206,7 @@ def compared(session: Session, a: Loaded, b: Loaded) -> CommandOutcome:
         table.add_column(heading, justify="left" if heading in header[:2] else "right")
     for line in lines:
         table.add_row(*map(shown, line))
-    summary: dict[str, Any] = {
+    summary: dict[str, object] = {
         **summary_head("compare", a.folder, []),
         "second": str(b.folder),
         "variables_in_common": len(common),
@@ -236,7 +236,7 @@ def page(
     a: Loaded,
     b: Loaded,
     common: list[str],
-    pairs: list[tuple[int, int, dict[str, Any]]],
+    pairs: list[tuple[int, int, dict[str, float | None]]],
     names: list[tuple[str, str]],
 ) -> Report:
     """Return the page of a comparison, but for its table."""
@@ -277,18 +277,11 @@ def page(
     )
 
 
-def cells(figures: dict[str, Any]) -> list[str]:
-    """Return the figures of a pair as the cells of a table."""
-    sign = {"sign": "+" if figures["sign"] > 0 else "−"}
-    return list(
-        # Of figures; the others are counts
-        (
-            {
-                name: cell(
-                    value, {"cosine": ".3f", "jaccard": ".2f", "score_correlation": ".3f"}.get(name, ",")
-                )
-                for name, value in figures.items()
-            }
-            | sign
-        ).values()
-    )
+def cells(figures: dict[str, float | None]) -> list[str]:
+    """Return the figures of a pair as the cells of a table; those without a form of their own are counts."""
+    forms = {"cosine": ".3f", "jaccard": ".2f", "score_correlation": ".3f"}
+    signs = {-1.0: "−", 1.0: "+"}
+    return [
+        signs[value] if name == "sign" and value else cell(value, forms.get(name, ","))
+        for name, value in figures.items()
+    ]

@@ -10,9 +10,8 @@ import numpy as np
 
 import givens
 from givens.app.commands import options as o
-from givens.app.commands.opening import opened
 from givens.app.commands.results import CommandOutcome, outcome, percent, size_line, size_of
-from givens.app.commands.samples import Scored
+from givens.app.commands.samples import Scored, opened
 from givens.app.commands.session import (
     Session,
     TableSession,

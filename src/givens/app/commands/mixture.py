@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 import givens
 from givens.app.commands import options as o
-from givens.app.commands.opening import opened
 from givens.app.commands.results import CommandOutcome, outcome, percent, records, size_line, size_of
-from givens.app.commands.samples import Scored
+from givens.app.commands.samples import Scored, opened
 from givens.app.commands.session import Session, TableSession, option
 from givens.app.commands.session import command as clean
 from givens.app.report.views import scores_view
@@ -64,7 +63,7 @@ def plane(means: np.ndarray, weights: np.ndarray, values: np.ndarray, centre: np
     return directions
 
 
-def mixture_outcome(session: Session, scored: Scored, model: Any) -> CommandOutcome:
+def mixture_outcome(session: Session, scored: Scored, model: givens.SphericalMixture) -> CommandOutcome:
     """Return the results of a fitted SphericalMixture."""
     samples = scored.samples
     means, weights = np.asarray(model.means_), np.asarray(model.weights_)

@@ -12,6 +12,7 @@ import numpy as np
 from rich.table import Table as RichTable
 
 import givens
+from givens import Result
 from givens.app.commands.samples import SAMPLE_NOUNS, Scored
 from givens.app.commands.session import Session, command_line, shown, summary_head, write_results
 from givens.app.report import Report
@@ -43,7 +44,7 @@ def cell(value: float | None, form: str) -> str:
     return percent(value) if form == "%" else format(value, form)
 
 
-def records(names: Sequence[str], **columns: Any) -> list[dict[str, Any]]:
+def records(names: Sequence[str], **columns: Sequence[object] | np.ndarray | None) -> list[dict[str, object]]:
     """Return a record for each name, of those columns that are not None."""
     known = {key: values for key, values in columns.items() if values is not None}
     return [
@@ -102,7 +103,7 @@ def weight_files(
 class CommandOutcome:
     """What a command writes and prints."""
 
-    summary: dict[str, Any]
+    summary: dict[str, object]
     report: Report
     table: RichTable
     files: dict[str, Callable[[IO[str]], None]]
@@ -118,7 +119,7 @@ def outcome(
     analysis: str,
     data: Scored | Table,
     file: Path,
-    result: Any,
+    result: Result | None,
     *,
     noun: str,
     weights: np.ndarray,
@@ -127,9 +128,9 @@ def outcome(
     title: str,
     page_title: str,
     facts: list[tuple[str, str, str]],
-    size: dict[str, Any],
-    settings: dict[str, Any],
-    figures: dict[str, Any],
+    size: Mapping[str, object],
+    settings: dict[str, object],
+    figures: dict[str, object],
     further: Mapping[str, np.ndarray | None] = MappingProxyType({}),
     words: tuple[str, list[str]] | None = None,
     diagnostics: Sequence[tuple[str, str, str]] = (),
@@ -223,7 +224,7 @@ def size_of(data: Scored, nouns: tuple[str, str] = SAMPLE_NOUNS) -> dict[str, in
     return {f"{nouns[0]}s": data.number, f"{nouns[1]}s": len(data.samples.variables)}
 
 
-def convergence(result: Any) -> dict[str, Any]:
+def convergence(result: Result | None) -> dict[str, object]:
     """Return the entries of the summary about a run."""
     if result is None:
         return {}
@@ -237,18 +238,18 @@ def convergence(result: Any) -> dict[str, Any]:
     }
 
 
-def converged_fact(result: Any, compiled: float) -> list[tuple[str, str, str]]:
+def converged_fact(result: Result, compiled: float) -> list[tuple[str, str, str]]:
     """Return the card that says whether a run converged, and in how many seconds."""
     state = "yes" if result.converged else "no"
     seconds = f"{result.seconds:.2f} s" + (", compiling included" if compiled else "")
     return [("Converged", state, f"{_steps(result)}, {seconds}")]
 
 
-def _steps(result: Any) -> str:
+def _steps(result: Result) -> str:
     return "1 step" if result.steps == 1 else f"{result.steps} steps"
 
 
-def convergence_lines(result: Any) -> list[tuple[str, str, str]]:
+def convergence_lines(result: Result) -> list[tuple[str, str, str]]:
     """Return the diagnostics of a run."""
     reason = result.message[:1].upper() + result.message[1:].rstrip(".") + "."
     lines = [

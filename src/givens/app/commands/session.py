@@ -287,7 +287,7 @@ class Session:
             )
             self.say(f"{what}; this may take longer than the fit itself")
 
-    def finish(self, summary: dict[str, Any], table: RichTable, files: list[Path]) -> None:
+    def finish(self, summary: dict[str, object], table: RichTable, files: list[Path]) -> None:
         """Say what came out and where it is."""
         if self.as_json:
             print_all(json.dumps(plain(summary), indent=2, ensure_ascii=False, allow_nan=False))
@@ -331,7 +331,7 @@ def print_all(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def summary_head(analysis: str, source: Path, notes: list[str]) -> dict[str, Any]:
+def summary_head(analysis: str, source: Path, notes: list[str]) -> dict[str, object]:
     """Return what every summary begins with."""
     return {
         "givens": givens.__version__,
@@ -343,7 +343,7 @@ def summary_head(analysis: str, source: Path, notes: list[str]) -> dict[str, Any
 
 
 def write_results(
-    summary: dict[str, Any], report: Report, tables: dict[str, Callable[[IO[str]], None]], files: Staged
+    summary: dict[str, object], report: Report, tables: dict[str, Callable[[IO[str]], None]], files: Staged
 ) -> list[Path]:
     """Write tables, summary and report beside the files that already wait; then all of them appear."""
     for name, write in tables.items():

@@ -11,9 +11,8 @@ import numpy as np
 
 import givens
 from givens.app.commands import options as o
-from givens.app.commands.opening import opened
 from givens.app.commands.results import CommandOutcome, outcome, percent, records, size_line, size_of
-from givens.app.commands.samples import InMemory, Scored, ScoreMoments, Streamed
+from givens.app.commands.samples import InMemory, Scored, ScoreMoments, Streamed, opened
 from givens.app.commands.session import (
     Session,
     TableSession,
@@ -223,7 +222,7 @@ def looks_like_covariance(values: Any) -> bool:
     return float(abs(values - values.T).max()) <= 1e-8 * float(abs(values).max())
 
 
-def walk(session: Session, values: Any, model: Any) -> dict[str, Any]:
+def walk(session: Session, values: Any, model: Any) -> dict[str, object]:
     """Return variance against non-zeros along the path of thresholds, for the report."""
     shared = {name: getattr(model, name) for name in ("scale", "threads", "random_state")}
     penalty = penalty_and_number(model)[0]
@@ -242,7 +241,7 @@ def walk(session: Session, values: Any, model: Any) -> dict[str, Any]:
 
 
 def sparse_pca_outcome(
-    session: Session, scored: Scored, model: Any, share: np.ndarray, path: dict[str, Any] | None
+    session: Session, scored: Scored, model: Any, share: np.ndarray, path: dict[str, object] | None
 ) -> CommandOutcome:
     """Return the results of a fitted SparsePCA or StreamingSparsePCA."""
     scores, labels = scored.shown.values, scored.labels
@@ -339,7 +338,7 @@ def sparse_pca_outcome(
     )
 
 
-def separation_figures(found: Sequence[Separation], names: Sequence[str]) -> dict[str, Any]:
+def separation_figures(found: Sequence[Separation], names: Sequence[str]) -> dict[str, object]:
     """Return the entries of the summary about labels that components separate."""
     if not found:
         return {}

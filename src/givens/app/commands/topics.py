@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dataclasses import field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 import givens
 from givens.app.commands import options as o
-from givens.app.commands.opening import opened
 from givens.app.commands.results import CommandOutcome, outcome, percent, records, size_line, size_of
-from givens.app.commands.samples import Scored
+from givens.app.commands.samples import Scored, opened
 from givens.app.commands.session import Session, argument, option, option_group
 from givens.app.commands.session import command as clean
 from givens.app.report.views import scores_view
@@ -159,7 +157,7 @@ def topic_map(topics: np.ndarray) -> np.ndarray:
     return positions
 
 
-def topics_outcome(session: Session, scored: Scored, model: Any) -> CommandOutcome:
+def topics_outcome(session: Session, scored: Scored, model: givens.TopicModel) -> CommandOutcome:
     """Return the results of a fitted TopicModel."""
     samples, shares = scored.samples, scored.shown.values
     topics = model.components_ / model.components_.sum(axis=1, keepdims=True)

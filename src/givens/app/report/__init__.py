@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.resources import files
-from typing import Any
 
 from givens.app.tables.write import plain
 
@@ -76,14 +75,14 @@ class Report:
     facts: list[tuple[str, str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    sources: dict[str, Any] | None = None
-    components: dict[str, Any] | None = None
-    separation: dict[str, Any] | None = None
-    pairs: dict[str, Any] | None = None
-    heat_map: dict[str, Any] | None = None
-    scores: dict[str, Any] | None = None
-    path: dict[str, Any] | None = None
-    trace: dict[str, Any] | None = None
+    sources: dict[str, object] | None = None
+    components: dict[str, object] | None = None
+    separation: dict[str, object] | None = None
+    pairs: dict[str, object] | None = None
+    heat_map: dict[str, object] | None = None
+    scores: dict[str, object] | None = None
+    path: dict[str, object] | None = None
+    trace: dict[str, object] | None = None
     diagnostics: list[tuple[str, str, str]] = field(default_factory=list)
     settings: list[tuple[str, str]] = field(default_factory=list)
     command: str = ""

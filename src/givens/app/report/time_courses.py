@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from scipy.signal import welch
@@ -23,7 +22,7 @@ def sources_view(
     mixing: np.ndarray,
     variables: Sequence[str],
     places: np.ndarray | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the section of sources.
 
     Parameters
@@ -66,7 +65,7 @@ def sources_view(
     }
 
 
-def _map(places: np.ndarray, mixing: np.ndarray, variables: Sequence[str]) -> dict[str, Any]:
+def _map(places: np.ndarray, mixing: np.ndarray, variables: Sequence[str]) -> dict[str, object]:
     """Places in the plane, as seen from above, in a circle of radius 1: by their angle from the vertex."""
     centred = np.asarray(places, np.float64)
     distance = np.linalg.norm(centred, axis=1)

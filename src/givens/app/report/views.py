@@ -8,11 +8,11 @@ page hold everything, and the page says what it leaves to them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from givens.app.report.labels import Separation, strength
+from givens.result import Trace
 
 MOST_WEIGHTS = 300_000  # of all components together
 LEAST_ENTRIES = 1000  # that a component may have in the page, however many components there are
@@ -36,7 +36,7 @@ def components_view(
     weight: str = "weights",
     entry: str = "non-zero weight",
     variable: str = "variable",
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the section of bars.
 
     Parameters
@@ -60,7 +60,7 @@ def components_view(
     weights = np.asarray(weights, np.float64)
     beside = None if second is None else np.asarray(second, np.float64)
     most = max(LEAST_ENTRIES, MOST_WEIGHTS // max(1, len(weights)))
-    entries: list[dict[str, Any]] = []
+    entries: list[dict[str, object]] = []
     cut: list[int] = []
     used: dict[int, int] = {}
     for k, row in enumerate(weights):
@@ -106,7 +106,7 @@ def components_view(
 
 def separation_view(
     found: Sequence[Separation], notes: Sequence[str], components: Sequence[str], permutations: int
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """Return the table of which components separate which labels, or None where there is nothing to tell."""
     if not found:
         return None
@@ -155,7 +155,7 @@ def heat_map_view(
     variables: Sequence[str],
     names_before: Sequence[str],
     names_after: Sequence[str],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the section of loadings before and after a rotation, both variables x factors.
 
     Rows are put together by the factor that they load on most after the rotation, the largest loading first; of more than
@@ -209,7 +209,7 @@ def scores_view(
     lead: str = "",
     total: int | None = None,
     marks: Sequence[tuple[str, np.ndarray]] = (),
-) -> dict[str, Any] | None:
+) -> dict[str, object] | None:
     """Return the scatter of samples, or None where there is nothing to show; a single score is drawn in their order.
 
     `labels` are the samples' labels by what they are called; the first colours until the reader chooses another. `total` is the
@@ -237,7 +237,7 @@ def scores_view(
     }
 
 
-def coded(words: Sequence[str]) -> dict[str, Any]:
+def coded(words: Sequence[str]) -> dict[str, object]:
     """Return words as numbers of the different ones among them.
 
     >>> coded(["b", "a", "b"])
@@ -253,49 +253,48 @@ def path_view(
     variance: Sequence[float] | np.ndarray,
     chosen: tuple[float, float] | None,
     counted: bool = False,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return variance against non-zeros along the path, with the point of this model.
 
     `counted` says that the model's components have the counts of non-zeros that were asked for.
     """
-    points: list[dict[str, Any]] = [
-        {
-            "x": float(x),
-            "y": shortened(y),
-            "title": f"{x:,.0f} non-zeros",
-            "text": f"{100 * y:.1f} % explained",
-        }
-        for x, y in sorted(zip(nonzeros, variance))
-        if x > 0
-    ]
-    table = [[f"{p['x']:,.0f}", f"{100 * p['y']:.2f} %"] for p in points]
+    curve = [(float(x), float(y)) for x, y in sorted(zip(nonzeros, variance)) if x > 0]
     lead = "How much variance is explained as the components are allowed more variables."
     if chosen is not None:
-        x, y = chosen
-        title, text = f"this model, {x:,.0f} non-zeros", f"{100 * y:.1f} % explained"
-        points.append({"x": float(x), "y": shortened(y), "title": title, "text": text, "chosen": True})
-        points.sort(key=lambda point: point["x"])
         lead += " The filled point is this model."
         if counted:
             lead += (
                 " Its components have the numbers of variables that were asked for. Along the curve, stronger components have"
                 " more variables than weaker ones, so the curve can lie above the point."
             )
+    drawn = sorted([(x, y, False) for x, y in curve] + ([] if chosen is None else [(*chosen, True)]))
+    points = [
+        {
+            "x": x,
+            "y": shortened(y),
+            "title": f"{'this model, ' if of_model else ''}{x:,.0f} non-zeros",
+            "text": f"{100 * y:.1f} % explained",
+            **({"chosen": True} if of_model else {}),
+        }
+        for x, y, of_model in drawn
+    ]
     return {
         "lead": lead,
         "points": points,
         "xTitle": "non-zero weights of all components",
         "yTitle": "explained variance",
-        "xLog": bool(points) and points[-1]["x"] > 20 * points[0]["x"],
+        "xLog": bool(drawn) and drawn[-1][0] > 20 * drawn[0][0],
         "yLog": False,
         "zero": True,
         "percent": True,
         "header": ["Non-zeros", "Explained"],
-        "table": table,
+        "table": [[f"{x:,.0f}", f"{100 * y:.2f} %"] for x, y in curve],
     }
 
 
-def trace_view(trace: Any, message: str, name: str = "objective", most: int = 400) -> dict[str, Any] | None:
+def trace_view(
+    trace: Trace, message: str, name: str = "objective", most: int = 400
+) -> dict[str, object] | None:
     """Return the convergence: the value after each step, from a `Trace`; without points where all that changes is rounding."""
     steps, values, seconds = list(trace.step), list(trace.value), list(trace.seconds)
     if len(values) < 2:

@@ -16,8 +16,6 @@ import numpy as np
 from givens.app.tables.table import Block, DataError, ReadingOptions, TableSource, held, listed
 from givens.support.arguments import one_entry_each
 
-OBJECTS = "holds Python objects, which are never unpickled: save plain numbers and strings"
-
 
 @contextmanager
 def reading(path: Path, what: str) -> Iterator[None]:
@@ -31,7 +29,9 @@ def reading(path: Path, what: str) -> Iterator[None]:
     except Exception as error:
         text = " ".join(str(error).split())[:200]
         if "allow_pickle" in text or "Python objects" in text:
-            raise DataError(f"{path.name} {OBJECTS}") from None
+            raise DataError(
+                f"{path.name} holds Python objects, which are never unpickled: save plain numbers and strings"
+            ) from None
         raise DataError(f"{path.name} is a damaged {what} file ({text or type(error).__name__})") from None
 
 
@@ -140,13 +140,11 @@ def _side_names(
     return side.pop(key).tolist()
 
 
-SPARSE = {"data", "indices", "indptr", "shape"}
-
-
 def _matrix(arrays: dict[str, np.ndarray], path: Path) -> tuple[Any, set[str]]:
     """Return the one matrix of an archive, and the keys it was made of."""
-    if set(arrays) >= SPARSE:
-        return _sparse_matrix(arrays, path), SPARSE | {"format"}
+    parts = {"data", "indices", "indptr", "shape"}
+    if set(arrays) >= parts:
+        return _sparse_matrix(arrays, path), parts | {"format"}
     key = the_matrix([key for key, value in arrays.items() if value.ndim == 2])
     if key is None:
         found = listed([f"{key} {value.shape}" for key, value in arrays.items()], 8) if arrays else "nothing"

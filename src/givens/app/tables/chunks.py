@@ -76,10 +76,8 @@ class TableRows:
                 return f"row {start + i + 1:,} ('{names[i]}'), variable '{self.variables[j]}'"
 
             seen += rows
-            missing = (
-                np.isnan(block.values).any(axis=1) if self.options.impute == "drop" else np.zeros(rows, bool)
-            )
-            if missing.any():
+            if self.options.impute == "drop":
+                missing = np.isnan(np.asarray(block.values)).any(axis=1)
                 self.dropped += int(missing.sum())
                 block = block.selected(~missing)
             advice = ", or say --impute em or --impute drop"

@@ -18,12 +18,10 @@ from givens.app.tables.table import DataError
 
 # Seconds, and one more for each BYTES_PER_SECOND of the file: a slow disk is not a damaged file.
 PATIENCE_SECONDS = 30.0
-BYTES_PER_SECOND = 20e6
 
-# What HDF5 cannot read, or allocate, ends the child with DAMAGED and its reason. Other exceptions of h5py, such as those of types
-# that Python does not have, are raised again if that part of the file is used.
-DAMAGED = 3
-WALK = f"""
+# What HDF5 cannot read, or allocate, ends the child with exit code 3 and its reason. Other exceptions of h5py, such as those of
+# types that Python does not have, are raised again if that part of the file is used.
+WALK = """
 import os
 import sys
 import h5py
@@ -47,10 +45,10 @@ def look(name, item):
             if item.dtype.hasobject:  # strings of their own length each
                 item[()]
             elif item.nbytes > 5000 * size:  # zlib makes data at most 1032 times smaller
-                raise OSError(f"{{name}} cannot have {{item.nbytes:,}} bytes in a file of {{size:,}}")
+                raise OSError(f"{name} cannot have {item.nbytes:,} bytes in a file of {size:,}")
     except (MemoryError, OSError) as error:
         print(error)
-        sys.exit({DAMAGED})
+        sys.exit(3)
     except Exception:
         pass
 
@@ -75,14 +73,14 @@ def walked(path: Path) -> Iterator[None]:
     ) as process:
         try:
             yield
-            reason, _ = process.communicate(timeout=PATIENCE_SECONDS + path.stat().st_size / BYTES_PER_SECOND)
+            reason, _ = process.communicate(timeout=PATIENCE_SECONDS + path.stat().st_size / 20e6)
         except subprocess.TimeoutExpired:
             raise DataError(
                 f"{path.name} is a damaged .h5ad file (HDF5 does not come to an end reading it)"
             ) from None
         finally:
             process.kill()
-    if process.returncode == DAMAGED:
+    if process.returncode == 3:
         raise DataError(f"{path.name} is a damaged .h5ad file ({' '.join(reason.split())[:200]})")
     if process.returncode < 0:
         raise DataError(f"{path.name} is a damaged .h5ad file (HDF5 crashes reading it)")

@@ -24,8 +24,6 @@ from givens.app.tables.table import (
     stem,
 )
 
-# 1,234.5 or 1 234,5, per cent, money: numbers to a reader, words to a parser.
-WRITTEN = re.compile(r"[-+]?[$€£]?\s?(\d{1,3}([,.' \u00a0\u202f]\d{3})+|\d+)([.,]\d+)?\s?[%$€£]?")
 SEPARATORS = "\t,;| "
 MOST_FIELDS = 1 << 23
 MISSING = frozenset(["", "na", "n/a", "#n/a", "nan", "null", "none", "missing", "?", ".", "-"])
@@ -360,8 +358,10 @@ class Fields:
 
     def _note_text(self, left_out: list[int]) -> None:
         """Note the columns of text that are left out; refuse those of numbers as people write them."""
+        # 1,234.5 or 1 234,5, per cent, money: numbers to a reader, words to a parser.
+        written = re.compile(r"[-+]?[$€£]?\s?(\d{1,3}([,.' \u00a0\u202f]\d{3})+|\d+)([.,]\d+)?\s?[%$€£]?")
         for k in left_out:
-            if all(map(WRITTEN.fullmatch, self.columns[k])):
+            if all(map(written.fullmatch, self.columns[k])):
                 name = f" ('{self.header[k]}')" if self.header[k] else ""
                 raise DataError(
                     f"{self.path.name}, column {k + 1:,}{name} holds numbers as people write them, "

@@ -19,11 +19,10 @@ from typing import IO, cast
 from givens.app.tables.records import lines_of
 from givens.app.tables.table import DataError
 
-LEADING = 1 << 18
-MOST_LEADING = 1 << 27
-LONGEST_LINE = 1 << 26  # bytes of a line
-SAMPLE_LINES, FEW_LINES = 100, 5  # lines looked at
-EXCEL = re.compile(r'"?sep=.?"?\s*', re.IGNORECASE)  # the line by which Excel is told the separator
+LEADING_BYTES = 1 << 18
+LONGEST_LINE_BYTES = 1 << 26  # bytes of a line
+SAMPLE_LINES = 100
+FEWEST_LINES = 5  # that are looked at, however long they are
 TABLE_END = re.compile(r"!\w+_table_end\s*$")
 
 
@@ -62,9 +61,9 @@ def line_batches(path: Path, encoding: str, skip: int, size: int) -> Iterator[li
             stream.readline()
         line = skip + 1
         while text := stream.read(size):
-            last = stream.readline(LONGEST_LINE)
+            last = stream.readline(LONGEST_LINE_BYTES)
             lines = lines_of(text + last)
-            if len(last) == LONGEST_LINE:
+            if len(last) == LONGEST_LINE_BYTES:
                 raise too_long(path, line + len(lines) - 1)
             yield lines
             line += len(lines)
@@ -73,7 +72,7 @@ def line_batches(path: Path, encoding: str, skip: int, size: int) -> Iterator[li
 def too_long(path: Path, line: int) -> DataError:
     """Return the refusal of a line that is longer than any table's."""
     return DataError(
-        f"{path.name}, line {line:,} is longer than {LONGEST_LINE >> 20} MB, and no table has such lines: "
+        f"{path.name}, line {line:,} is longer than {LONGEST_LINE_BYTES >> 20} MB, and no table has such lines: "
         "is it another kind of file?"
     )
 
@@ -102,18 +101,18 @@ class Leading:
 
 
 def leading(path: Path, skip: int = 0, commented: bool = True) -> Leading:
-    """Return the first lines: LEADING bytes of them, or as many as comments and a few more take.
+    """Return the first lines: LEADING_BYTES of them, or as many as comments and a few more take.
 
     The first `skip` lines count as comments, whatever they hold; with `commented=False` no others do.
     """
     with open_bytes(path) as stream:
-        head = read_bytes(stream, LEADING, path)
-        while _table_lines(head, skip) < FEW_LINES and len(head) < MOST_LEADING:
+        head = read_bytes(stream, LEADING_BYTES, path)
+        while _table_lines(head, skip) < FEWEST_LINES and len(head) < 1 << 27:
             more = read_bytes(stream, len(head), path)
             if not more:
                 break
             head += more
-            if len(head) - max(head.rfind(b"\n"), head.rfind(b"\r")) > LONGEST_LINE:
+            if len(head) - max(head.rfind(b"\n"), head.rfind(b"\r")) > LONGEST_LINE_BYTES:
                 raise too_long(path, len(head.splitlines()))
     text, encoding = decode(head, path)
     lines = lines_of(text)
@@ -130,7 +129,11 @@ def leading(path: Path, skip: int = 0, commented: bool = True) -> Leading:
 
 
 def _is_comment(line: str) -> bool:
-    return line.startswith(("#", "!")) or not line.strip() or EXCEL.fullmatch(line) is not None
+    return (
+        line.startswith(("#", "!"))
+        or not line.strip()
+        or re.fullmatch(r'"?sep=.?"?\s*', line, re.IGNORECASE) is not None
+    )
 
 
 def _table_lines(head: bytes, skip: int) -> int:
@@ -138,16 +141,16 @@ def _table_lines(head: bytes, skip: int) -> int:
     number = 0
     for line in head.splitlines(keepends=True)[skip:]:
         number += line.endswith((b"\n", b"\r")) and not line.startswith((b"#", b"!"))
-        if number == FEW_LINES:
+        if number == FEWEST_LINES:
             break
     return number
 
 
 def sampled(lines: Sequence[str]) -> list[str]:
-    """Return the lines to look at: not more than SAMPLE_LINES, and fewer, but not below FEW_LINES, where they are long."""
+    """Return the lines to look at: not more than SAMPLE_LINES, and fewer, but not below FEWEST_LINES, where they are long."""
     kept: list[str] = []
     for line in lines[:SAMPLE_LINES]:
-        if len(kept) >= FEW_LINES and sum(map(len, kept)) > LEADING:
+        if len(kept) >= FEWEST_LINES and sum(map(len, kept)) > LEADING_BYTES:
             break
         if TABLE_END.match(line):
             break

@@ -47,16 +47,14 @@ def matrix_market_source(path: Path, options: ReadingOptions) -> TableSource:
 FEATURE_COLUMNS = {"id": 0, "gene": 0, "symbol": 1, "genesymbol": 1, "name": 1, "genename": 1}
 
 
-LISTS = {"barcodes": 1, "features": 0, "genes": 0}  # the axis that each names
-
-
 def _lists_of_names(
     matrix: Path, shape: tuple[int, int], column: str | None
 ) -> tuple[list[list[str] | None], list[str]]:
     """Return the names of rows and of columns from 10x Genomics' lists, if these are there and as long, and notes."""
     names: list[list[str] | None] = [None, None]
     notes: list[str] = []
-    for stem_, axis in LISTS.items():
+    # The axis that each names
+    for stem_, axis in {"barcodes": 1, "features": 0, "genes": 0}.items():
         for path in (matrix.with_name(f"{stem_}.tsv"), matrix.with_name(f"{stem_}.tsv.gz")):
             if names[axis] is not None or not path.exists():
                 continue

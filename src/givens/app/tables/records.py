@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator
 
 from givens.app.tables.table import DataError
 
-BLANKS = re.compile(r"[ \t\r\n]+")  # and no others: Unicode has more, which may stand in names
 END = "end"  # of the lines: a record of its own, unless a quotation mark is still open there
 
 
@@ -69,4 +68,6 @@ def _and_end(lines: Iterable[str], ended: list[bool]) -> Iterator[str]:
 def single_blanks(lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines with one blank between fields, which is all that the csv module splits at."""
     for line in lines:
-        yield (line.replace("\t", " ").rstrip() if '"' in line else BLANKS.sub(" ", line).strip(" ")) + "\n"
+        yield (
+            line.replace("\t", " ").rstrip() if '"' in line else re.sub(r"[ \t\r\n]+", " ", line).strip(" ")
+        ) + "\n"

@@ -14,9 +14,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 # What stands over a column of each kind, as `stem` has it: in small letters without blanks and signs, "id" and a plural's "s".
 HEADINGS = {
@@ -36,6 +39,7 @@ HEADINGS = {
     },
 }  # fmt: skip
 
+Matrix: TypeAlias = "np.ndarray | sparse.csr_array | sparse.csc_array"
 Words = tuple[list[str], list[list[str]]]  # names of rows, and a list for each column of labels
 
 
@@ -134,7 +138,7 @@ class ReadingOptions:
 class Block:
     """Some consecutive rows of a table."""
 
-    values: Any  # array or scipy.sparse matrix
+    values: Matrix
     names: list[str] = field(default_factory=list)  # empty where the file has none
     labels: Sequence[list[str]] = ()  # one list for each column of labels
     straight: bool = True  # whether each row of text is a line
@@ -203,7 +207,7 @@ class TableSource:
         return self.column_names or numbered("variable", self.shape[1])
 
 
-def held(values: Any, names: list[str] | None = None, **facts: Any) -> TableSource:
+def held(values: Matrix, names: list[str] | None = None, **facts: Any) -> TableSource:
     """Return the source of a matrix in memory."""
     return TableSource(values.shape, lambda most: iter([Block(values, names or [])]), **facts)
 
@@ -223,7 +227,7 @@ class Table:
         What was guessed, and what was left out, in sentences.
     """
 
-    values: Any
+    values: Matrix
     samples: list[str]
     variables: list[str]
     all_labels: dict[str, list[str]] = field(default_factory=dict)

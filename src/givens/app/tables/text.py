@@ -20,8 +20,6 @@ from givens.app.tables.leading import TABLE_END, line_batches
 from givens.app.tables.records import UnclosedQuoteError, records, single_blanks
 from givens.app.tables.table import Block, DataError, ReadingOptions, TableSource, count
 
-BLOCK_LETTERS = 1 << 22  # letters read at a time: with their numbers some 20 MB
-
 
 class TextRows:
     """The rows of a delimited text file, read in blocks of whole records.
@@ -36,7 +34,8 @@ class TextRows:
         Letters read at a time.
     """
 
-    def __init__(self, path: Path, options: ReadingOptions | None = None, block: int = BLOCK_LETTERS) -> None:
+    # Letters read at a time: with their numbers some 20 MB
+    def __init__(self, path: Path, options: ReadingOptions | None = None, block: int = 1 << 22) -> None:
         self.path = path
         self.block = block
         self.options = options or ReadingOptions()

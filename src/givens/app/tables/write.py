@@ -22,21 +22,20 @@ from givens.app.tables.table import DataError
 from givens.support.signals import uninterrupted
 from givens.support.unfinished import part_of, remove_leftovers
 
-REASONS = {
-    errno.ENOSPC: "the disk is full",
-    errno.EDQUOT: "your disk quota is used up",
-    errno.EFBIG: "the file would be larger than the system allows",
-    errno.EACCES: "you may not write there",
-    errno.EPERM: "you may not write there",
-    errno.EROFS: "the disk is read-only",
-    errno.ENOTDIR: "a part of that path is a file, not a folder",
-    errno.EEXIST: "a file of that name is in the way",
-}
-
 
 def reason(error: OSError) -> str:
     """Return why the system refused, in words."""
-    return REASONS.get(error.errno or 0, error.strerror or str(error))
+    reasons = {
+        errno.ENOSPC: "the disk is full",
+        errno.EDQUOT: "your disk quota is used up",
+        errno.EFBIG: "the file would be larger than the system allows",
+        errno.EACCES: "you may not write there",
+        errno.EPERM: "you may not write there",
+        errno.EROFS: "the disk is read-only",
+        errno.ENOTDIR: "a part of that path is a file, not a folder",
+        errno.EEXIST: "a file of that name is in the way",
+    }
+    return reasons.get(error.errno or 0, error.strerror or str(error))
 
 
 class Staged:
