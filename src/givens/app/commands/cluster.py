@@ -9,16 +9,16 @@ import logging
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from givens.app.commands.options import Source
-from givens.app.commands.samples import CommandSamples
+from givens.app.commands.options import Running, Source
+from givens.app.commands.samples import SAMPLE_NOUNS, CommandSamples, InMemory
 from givens.app.commands.session import Session
-from givens.app.tables import DataError
+from givens.app.tables import DataError, Table
 from givens.app.tables.stores import Store
 from givens.app.tables.table import Block, count
 from givens.data.passes import ClusterError, computed
@@ -149,3 +149,22 @@ class OnCluster(CommandSamples):
     def computed(self, value: Any) -> np.ndarray:
         """Return what was computed of X as an array."""
         return computed(value)
+
+
+def opened(
+    session: Session,
+    source: Source,
+    run: Running,
+    *,
+    dense: bool = False,
+    nouns: tuple[str, str] = SAMPLE_NOUNS,
+    table: Table | None = None,
+) -> AbstractContextManager[CommandSamples]:
+    """Open the samples of a file, in memory or on a cluster; of a table that has been read if `table` is one."""
+    if run.cluster is not None:
+        return on_cluster(session, source, run.cluster, run.threads, dense=dense, nouns=nouns)
+    table = source.table(session, nouns) if table is None else table
+    samples = InMemory(session, source, table)
+    if dense and hasattr(samples.X, "toarray"):
+        samples.X = samples.X.toarray()
+    return nullcontext(samples)

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from typing import IO, Any
 
 import numpy as np
 
-from givens.app.commands.options import Running, Source, log2, no_formulas
+from givens.app.commands.options import Source, log2, no_formulas
 from givens.app.commands.session import Session
 from givens.app.report.views import MOST_POINTS
 from givens.app.tables import Table
@@ -249,24 +248,3 @@ class Streamed(CommandSamples):
         """Yield the scores of all rows."""
         for block in self.rows:
             yield Block(transform(self.prepare(block.values)), block.names, block.labels)
-
-
-def opened(
-    session: Session,
-    source: Source,
-    run: Running,
-    *,
-    dense: bool = False,
-    nouns: tuple[str, str] = SAMPLE_NOUNS,
-    table: Table | None = None,
-) -> AbstractContextManager[CommandSamples]:
-    """Open the samples of a file, in memory or on a cluster; of a table that has been read if `table` is one."""
-    if run.cluster is not None:
-        from givens.app.commands.cluster import on_cluster
-
-        return on_cluster(session, source, run.cluster, run.threads, dense=dense, nouns=nouns)
-    table = source.table(session, nouns) if table is None else table
-    samples = InMemory(session, source, table)
-    if dense and hasattr(samples.X, "toarray"):
-        samples.X = samples.X.toarray()
-    return nullcontext(samples)

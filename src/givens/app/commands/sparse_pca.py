@@ -11,8 +11,9 @@ import numpy as np
 
 import givens
 from givens.app.commands import options as o
+from givens.app.commands.cluster import opened
 from givens.app.commands.results import CommandOutcome, outcome, percent, records, size_line, size_of
-from givens.app.commands.samples import InMemory, Scored, ScoreMoments, Streamed, opened
+from givens.app.commands.samples import InMemory, Scored, ScoreMoments, Streamed
 from givens.app.commands.session import (
     Session,
     TableSession,

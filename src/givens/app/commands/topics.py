@@ -10,8 +10,9 @@ from scipy import sparse
 
 import givens
 from givens.app.commands import options as o
+from givens.app.commands.cluster import opened
 from givens.app.commands.results import CommandOutcome, outcome, percent, records, size_line, size_of
-from givens.app.commands.samples import Scored, opened
+from givens.app.commands.samples import Scored
 from givens.app.commands.session import Session, argument, option, option_group
 from givens.app.commands.session import command as clean
 from givens.app.report.views import scores_view
