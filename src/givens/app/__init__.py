@@ -2,8 +2,8 @@
 
 It stands on the estimators, and on few other names of the package. This is all that it imports (a test compares):
 
-    givens                     __version__, FactorRotation, ICA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel,
-                               decompose, progress, sparse_pca_path
+    givens                     __version__, FactorRotation, ICA, Result, SparsePCA, SphericalMixture, StreamingSparsePCA,
+                               TopicModel, decompose, progress, sparse_pca_path
     givens.data.passes         ClusterError, computed
     givens.kernels             compile
     givens.metrics             adjusted_from_gram, largest_correlation

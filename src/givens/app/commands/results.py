@@ -12,7 +12,6 @@ import numpy as np
 from rich.table import Table as RichTable
 
 import givens
-from givens import Result
 from givens.app.commands.samples import SAMPLE_NOUNS, Scored
 from givens.app.commands.session import Session, command_line, shown, summary_head, write_results
 from givens.app.report import Report
@@ -119,7 +118,7 @@ def outcome(
     analysis: str,
     data: Scored | Table,
     file: Path,
-    result: Result | None,
+    result: givens.Result | None,
     *,
     noun: str,
     weights: np.ndarray,
@@ -224,7 +223,7 @@ def size_of(data: Scored, nouns: tuple[str, str] = SAMPLE_NOUNS) -> dict[str, in
     return {f"{nouns[0]}s": data.number, f"{nouns[1]}s": len(data.samples.variables)}
 
 
-def convergence(result: Result | None) -> dict[str, object]:
+def convergence(result: givens.Result | None) -> dict[str, object]:
     """Return the entries of the summary about a run."""
     if result is None:
         return {}
@@ -238,18 +237,18 @@ def convergence(result: Result | None) -> dict[str, object]:
     }
 
 
-def converged_fact(result: Result, compiled: float) -> list[tuple[str, str, str]]:
+def converged_fact(result: givens.Result, compiled: float) -> list[tuple[str, str, str]]:
     """Return the card that says whether a run converged, and in how many seconds."""
     state = "yes" if result.converged else "no"
     seconds = f"{result.seconds:.2f} s" + (", compiling included" if compiled else "")
     return [("Converged", state, f"{_steps(result)}, {seconds}")]
 
 
-def _steps(result: Result) -> str:
+def _steps(result: givens.Result) -> str:
     return "1 step" if result.steps == 1 else f"{result.steps} steps"
 
 
-def convergence_lines(result: Result) -> list[tuple[str, str, str]]:
+def convergence_lines(result: givens.Result) -> list[tuple[str, str, str]]:
     """Return the diagnostics of a run."""
     reason = result.message[:1].upper() + result.message[1:].rstrip(".") + "."
     lines = [

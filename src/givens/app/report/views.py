@@ -8,11 +8,11 @@ page hold everything, and the page says what it leaves to them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from givens.app.report.labels import Separation, strength
-from givens.result import Trace
 
 MOST_WEIGHTS = 300_000  # of all components together
 LEAST_ENTRIES = 1000  # that a component may have in the page, however many components there are
@@ -293,7 +293,7 @@ def path_view(
 
 
 def trace_view(
-    trace: Trace, message: str, name: str = "objective", most: int = 400
+    trace: Any, message: str, name: str = "objective", most: int = 400
 ) -> dict[str, object] | None:
     """Return the convergence: the value after each step, from a `Trace`; without points where all that changes is rounding."""
     steps, values, seconds = list(trace.step), list(trace.value), list(trace.seconds)
