@@ -75,7 +75,7 @@ def principal_components(rows: Rows, options: ComponentOptions, sample_weight: A
     if samples is not None:
         _check(options.n_components, samples, features, sketched, in_memory)
     if table is not None and in_memory and not _through_products(table.shape, options):
-        found = _from_samples(dense(table), weights, moments, options)
+        spectrum = _from_samples(dense(table), weights, moments, options)
     elif options.svd_solver not in ("auto", "covariance_eigh"):
         raise ValueError(
             f"svd_solver={options.svd_solver!r} is for dense samples in memory: leave it out with a dask array or a large "
@@ -83,10 +83,10 @@ def principal_components(rows: Rows, options: ComponentOptions, sample_weight: A
         )
     else:
         with parallel.pool(options.threads):
-            found = _from_sketch(rows, options) if sketched else _from_products(rows, moments, options)
+            spectrum = _from_sketch(rows, options) if sketched else _from_products(rows, moments, options)
     if samples is None:
-        _check(options.n_components, found.count, features, sketched, in_memory)
-    return _as_pca(found, options.n_components, rows), found
+        _check(options.n_components, spectrum.count, features, sketched, in_memory)
+    return _as_pca(spectrum, options.n_components, rows), spectrum
 
 
 def _check(n_components: Any, samples: int, features: int, sketched: bool, in_memory: bool) -> None:
@@ -121,20 +121,20 @@ def _through_products(shape: tuple[int, int], options: ComponentOptions) -> bool
     return options.svd_solver == "covariance_eigh" and features <= MOST_PRODUCT_FEATURES
 
 
-def _norms(found: Moments, options: ComponentOptions, products: bool) -> tuple[np.ndarray, Any]:
+def _norms(sums: Moments, options: ComponentOptions, products: bool) -> tuple[np.ndarray, Any]:
     """The norms of features about their means, and their deviations, if these are wanted."""
-    if not np.isfinite(found.scatter).all():
-        raise too_large(found.unit, "samples")
-    norms = np.sqrt(np.diag(found.products()) if products else found.scatter)
+    if not np.isfinite(sums.scatter).all():
+        raise too_large(sums.unit, "samples")
+    norms = np.sqrt(np.diag(sums.products()) if products else sums.scatter)
     _refuse_constant(norms)
-    return norms, np.where(norms > 0, norms / np.sqrt(found.weight - 1), 1.0) if options.scale else None
+    return norms, np.where(norms > 0, norms / np.sqrt(sums.weight - 1), 1.0) if options.scale else None
 
 
 def _from_products(rows: Rows, moments: SumMoments, options: ComponentOptions) -> Spectrum:
     """All axes, from the products of features about their means."""
-    found = moments(True)
-    norms, deviation = _norms(found, options, products=True)
-    C, unit = gram.completed(found.products(), norms), found.unit
+    sums = moments(True)
+    norms, deviation = _norms(sums, options, products=True)
+    C, unit = gram.completed(sums.products(), norms), sums.unit
     if deviation is not None:
         C = C / deviation / deviation[:, None]
     energies, axes = np.linalg.eigh(C)
@@ -144,9 +144,9 @@ def _from_products(rows: Rows, moments: SumMoments, options: ComponentOptions) -
         "" if rows.chunks is None else f", summed over {counted(rows.parts, 'chunk', 'chunks')} of samples"
     )
     return Spectrum(
-        found.count,
-        found.weight,
-        found.mean / unit,
+        sums.count,
+        sums.weight,
+        sums.mean / unit,
         None if deviation is None else deviation / unit,
         axes,
         energies,
@@ -186,9 +186,9 @@ def _from_samples(
 ) -> Spectrum:
     """The axes that PCA finds of the centred samples, which keep the digits that a large mean takes."""
     with parallel.pool(options.threads):
-        found = moments(False)
-    norms, deviation = _norms(found, options, products=False)
-    unit, mean = found.unit, found.mean / found.unit
+        sums = moments(False)
+    norms, deviation = _norms(sums, options, products=False)
+    unit, mean = sums.unit, sums.mean / sums.unit
     values = X - mean.astype(X.dtype)
     if unit != 1.0:
         values *= values.dtype.type(unit)
@@ -207,10 +207,10 @@ def _from_samples(
     except (ArpackError, np.linalg.LinAlgError) as error:
         raise ValueError(f"svd_solver={solver!r} found no components of X; try 'full' ({error})") from error
     pca.components_[:, norms == 0] = 0.0
-    total = found.scatter.sum() if deviation is None else np.sum((norms / deviation) ** 2)
+    total = sums.scatter.sum() if deviation is None else np.sum((norms / deviation) ** 2)
     return Spectrum(
-        found.count,
-        found.weight,
+        sums.count,
+        sums.weight,
         mean,
         None if deviation is None else deviation / unit,
         pca.components_.astype(np.float64),
@@ -226,40 +226,40 @@ def _refuse_constant(energies: Any) -> None:
         raise ValueError("every feature of X is constant, so there is no variance to explain")
 
 
-def _as_pca(found: Spectrum, n_components: Any, rows: Rows) -> PCA:
+def _as_pca(spectrum: Spectrum, n_components: Any, rows: Rows) -> PCA:
     """A fitted PCA with these components, as many as were asked for."""
     features, dtype = rows.n_features, rows.dtype
-    most = min(found.count, features)
-    variances = found.energies[:most] / (found.weight - 1)
-    total = found.total / (found.weight - 1)
+    most = min(spectrum.count, features)
+    variances = spectrum.energies[:most] / (spectrum.weight - 1)
+    total = spectrum.total / (spectrum.weight - 1)
     number, share = (
         (None, None) if isinstance(n_components, str) else number_or_share(n_components, "n_components")
     )
     # By default the components with variance: what is left of the others is rounding.
-    rank = int(np.sum(variances > max(found.count, features) * EPS * variances[0]))
+    rank = int(np.sum(variances > max(spectrum.count, features) * EPS * variances[0]))
     m = rank if number is None else number
     if share is not None:
         m = min(int(np.searchsorted(np.cumsum(variances / total), share, side="right")) + 1, m)
-    axes = found.axes[:m]
+    axes = spectrum.axes[:m]
     _refuse_without_variance(axes)
     # The sign that scikit-learn gives: the largest entry of each is positive.
     largest = axes[np.arange(m), np.abs(axes).argmax(axis=1)]
     axes = axes * np.where(largest < 0, -1.0, 1.0)[:, None]
     pca = PCA(n_components)
     with np.errstate(over="ignore", under="ignore"):
-        squared = np.float64(found.unit) ** 2
+        squared = np.float64(spectrum.unit) ** 2
         pca.explained_variance_ = (variances[:m] * squared).astype(dtype)
         pca.noise_variance_ = (
             max(total - float(variances[:m].sum()), 0.0) / (most - m) * squared if m < most else 0.0
         )
-        pca.singular_values_ = (np.sqrt(found.energies[:m]) * found.unit).astype(dtype)
+        pca.singular_values_ = (np.sqrt(spectrum.energies[:m]) * spectrum.unit).astype(dtype)
         _refuse_size(pca.explained_variance_)
-        if found.deviation is not None:
-            _refuse_size(found.deviation**2)
+        if spectrum.deviation is not None:
+            _refuse_size(spectrum.deviation**2)
     pca.explained_variance_ratio_ = (variances[:m] / total).astype(dtype)
     pca.components_ = np.ascontiguousarray(axes, dtype=dtype)
-    pca.mean_ = (found.mean if found.deviation is None else np.zeros(features)).astype(dtype)
-    pca.n_components_, pca.n_samples_, pca.n_features_in_ = m, found.count, features
+    pca.mean_ = (spectrum.mean if spectrum.deviation is None else np.zeros(features)).astype(dtype)
+    pca.n_components_, pca.n_samples_, pca.n_features_in_ = m, spectrum.count, features
     return pca
 
 

@@ -137,16 +137,16 @@ class RotatedPCA(FactorRotation):
         self
         """
         rows = Rows(X, self, Numbers(sparse=True))
-        self.pca_, found = principal_components(rows, self, sample_weight)
+        self.pca_, spectrum = principal_components(rows, self, sample_weight)
         kappa_of(self.method, *self.pca_.components_.shape[::-1])  # refuses what it does not know
         self._rotate(of_decomposition(self.pca_))
-        self.mean_ = found.mean.astype(rows.dtype)
-        self.scale_ = None if found.deviation is None else found.deviation.astype(rows.dtype)
+        self.mean_ = spectrum.mean.astype(rows.dtype)
+        self.scale_ = None if spectrum.deviation is None else spectrum.deviation.astype(rows.dtype)
         with np.errstate(over="ignore", under="ignore"):
-            self.singular_values_ = np.sqrt(self.explained_variance_) * np.sqrt(found.weight - 1)
+            self.singular_values_ = np.sqrt(self.explained_variance_) * np.sqrt(spectrum.weight - 1)
         self.noise_variance_ = float(self.pca_.noise_variance_)
         if self.result_ is not None:
-            method = f"principal components from {found.origin}; {self.result_.method}"
+            method = f"principal components from {spectrum.origin}; {self.result_.method}"
             self.result_ = replace(self.result_, method=method)
         if self.explained_variance_ratio_ is not None:
             total = float(self.explained_variance_.sum() / self.explained_variance_ratio_.sum())
