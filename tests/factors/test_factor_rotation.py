@@ -292,6 +292,14 @@ class TestRotatedPCA:
         assert model.noise_variance_ == pytest.approx(pca.noise_variance_)
         np.testing.assert_allclose(model.get_covariance(), pca.get_covariance())
 
+    @pytest.mark.parametrize("shape", [(200, 4), (8, 12)])
+    def test_by_default_all_components_with_variance(self, rng, shape):
+        X = rng.standard_normal(shape)
+        X[:, 0] = X[:, 1] - X[:, 2]
+        model = RotatedPCA().fit(X)
+        assert model.n_components_ == min(shape[0] - 1, shape[1] - 1)
+        np.testing.assert_allclose(model.inverse_transform(model.transform(X)), X, atol=1e-9)
+
     def test_scaled_features_have_correlations_as_loadings(self):
         model = RotatedPCA(2, scale=True).fit(self.X)
         scores = model.transform(self.X)

@@ -70,9 +70,9 @@ class ICA(SourceSeparation):
         Number of starts. The first is that of `w_init`, further ones are random. They race (see `minimize`): only the one with
         the best contrast is run to the end. `result_.starts` has the values; with
         "adaptive" those of the measure with which a run begins, Σ (E[log cosh y] − E[log cosh ν])² with ν Gaussian.
-    stability : int, default=0
+    stability : int, optional
         Also separate so many random halves of the samples, each from a random start, and report in `stability_` how much of
-        each source is found again. 0: none.
+        each source is found again.
     certify : bool, default=False
         Search every pair of sources over all angles at the end; `certificate_` is the largest gain of such a rotation.
     threads : int, optional
@@ -137,7 +137,7 @@ class ICA(SourceSeparation):
         max_iter: int = 1000,
         w_init: np.ndarray | None = None,
         n_starts: int = 1,
-        stability: int = 0,
+        stability: int | None = None,
         certify: bool = False,
         threads: int | None = None,
         random_state: Any = 0,
@@ -186,7 +186,7 @@ class ICA(SourceSeparation):
         tolerance(self.tol, "tol")
         whole(self.max_iter, "max_iter", 1)
         whole(self.n_starts, "n_starts", 1)
-        whole(self.stability, "stability", 0)
+        whole(self.stability or 0, "stability", 0)
 
     def _separate(self, rows: Rows, sample_weight: Any) -> Separated:
         self._refuse()
@@ -310,7 +310,7 @@ class ICA(SourceSeparation):
 
     def _found_again(self, white: HeldRows, U: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """The mean |correlation| of each source with its matches in halves of the samples, separated from random starts."""
-        parts = halves(white.count, int(self.stability), rng)
+        parts = halves(white.count, int(self.stability or 0), rng)
         cosines = [matches(U.T, self._of_half(white, half, rng))[1] for half in parts]
         return np.mean(cosines, axis=0)
 

@@ -103,7 +103,7 @@ class SOBI(SourceSeparation):
 def as_lags(lags: Any, samples: int) -> np.ndarray:
     """The lags that a number, a sequence or None stands for; raise an error if they are invalid."""
     if lags is None:
-        return np.arange(1, max(2, min(100, samples // 2) + 1))
+        return np.arange(1, min(100, samples // 2) + 1)
     if np.ndim(lags) == 0:
         return np.arange(1, whole(lags, "lags", 1, samples - 1, "the number of samples less 1") + 1)
     numbers = np.asarray(lags)

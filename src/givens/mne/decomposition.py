@@ -31,7 +31,7 @@ def fit(
     tol: float = 1e-8,
     max_iter: int = 1000,
     n_starts: int = 1,
-    stability: int = 0,
+    stability: int | None = None,
     noise_cov: Any = None,
     threads: int | None = None,
     random_state: Any = 0,
@@ -55,7 +55,7 @@ def fit(
         As for `givens.ICA`.
     n_starts : int, default=1
         As for `givens.ICA`.
-    stability : int, default=0
+    stability : int, optional
         As for `givens.ICA`.
     noise_cov : mne.Covariance, optional
         Covariance by which channels are whitened first. By default they are divided by the standard deviation of their type.
