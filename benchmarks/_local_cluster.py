@@ -41,7 +41,7 @@ def cluster(workers, memory_limit=None):
         distributed.Client(local) as client,
     ):
         client.run(_count_transfers)
-        client.run(exec, "import givens.data.passes, givens.data.moments, givens.streaming.merging")
+        client.run(exec, "import givens.data.passes, givens.data.moments, givens.data.sketch")
         yield client
 
 

@@ -204,12 +204,13 @@ def power_runs(A, judge):
 
 def stream(train, judge, m, share, stop_after):
     """The fit with at most this share of non-zeros, its threshold and its counts."""
-    model = StreamingSparsePCA(m, stop_after=stop_after)
+    train = train if stop_after is None else train[: round(stop_after * train.shape[0])]
+    model = StreamingSparsePCA(m)
     model.fit(train)
     alpha = find(model, share)
     best, again = np.inf, None
     for _ in range(2):
-        again = StreamingSparsePCA(m, threshold=alpha, stop_after=stop_after)
+        again = StreamingSparsePCA(m, threshold=alpha)
         rest()
         began = perf_counter()
         again.fit(train)
@@ -234,7 +235,7 @@ def density(model):
 
 
 def entry_of(model, judge, seconds):
-    flops = model.flops_ if hasattr(model, "flops_") else model.result_.flops
+    flops = model.result_.flops
     return {
         "nonzeros": density(model),
         "variance": judge(model.components_),

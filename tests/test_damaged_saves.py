@@ -37,7 +37,7 @@ def stream(path):
 
     def load():
         found = StreamingSparsePCA.load(path)
-        return state(found), found.get_params(), found.trace_
+        return state(found), found.get_params()
 
     return load
 
@@ -105,10 +105,10 @@ def test_changed_numbers_are_refused(tmp_path, save, remove_digest):
 
 def test_a_stream_is_no_checkpoint(tmp_path):
     stream(tmp_path / "saved")
-    with pytest.raises(ValueError, match=f"has the format stream 4, not {checkpoints.FORMAT}"):
+    with pytest.raises(ValueError, match=f"has the format stream 5, not {checkpoints.FORMAT}"):
         checkpoints.load(tmp_path / "saved")
     checkpoint(tmp_path / "run")
-    with pytest.raises(ValueError, match=f"has the format {checkpoints.FORMAT}, not stream 4"):
+    with pytest.raises(ValueError, match=f"has the format {checkpoints.FORMAT}, not stream 5"):
         StreamingSparsePCA.load(tmp_path / "run")
 
 

@@ -34,7 +34,6 @@ RECORDS = (
     "givens.result.Trace",
     "givens.rotations.Factors",
     "givens.sparse_pca.path.SparsePath",
-    "givens.streaming.sketch.StreamTrace",
     "givens.tensors.decompose.Decomposition",
 )
 """Classes that public names return or hold, and that nobody needs to import: the reference shows them too."""

@@ -134,12 +134,8 @@ HUGE = np.where(np.arange(12)[:, None] == 3, 1.7e308, TABLE)
         ),
         (lambda: givens.SparsePCA([1, 2], stability=2).fit(DATA), "n_components must be a whole number"),
         (
-            lambda: givens.StreamingSparsePCA(1, oversample=1e300).fit(DATA),
-            "a whole number from 0 to 1000000",
-        ),
-        (
-            lambda: givens.StreamingSparsePCA(2, inner_rotations=10**400).fit(DATA),
-            "inner_rotations .* to 2147483647",
+            lambda: givens.StreamingSparsePCA(1, sketch=10**400).fit(DATA),
+            "sketch .* to 2147483647",
         ),
     ],
 )
@@ -319,11 +315,9 @@ def test_a_slope_whose_square_is_no_number_is_searched():
     assert found.gain >= 0
 
 
-def test_a_stream_of_subnormal_data_under_an_l0_penalty():
+def test_a_stream_of_subnormal_data():
     X = np.random.default_rng(0).integers(1, 5, (12, 4)) * 1e-310
-    model = givens.StreamingSparsePCA(
-        drop="weakest", gamma=("l0", 0.1), gamma_grows=True, inner_rotations=5, random_state=0
-    )
+    model = givens.StreamingSparsePCA(sketch=("algorithm 5", 0.1))
     with pytest.warns(UserWarning, match="exceeds the threshold"):
         model.fit(X)
     assert np.isfinite(model.components_).all()

@@ -49,21 +49,7 @@ ABSENT = {
 }
 """Where a parameter does not apply, and why."""
 
-LATER = {
-    ("StreamingSparsePCA", "tol means one thing"),
-    ("StreamingSparsePCA", "attributes"),
-    ("StreamingSparsePCA", "a cut run"),
-}
-"""What an estimator does not have yet: without its line, the test holds."""
-
-
-def those(what: str) -> pytest.MarkDecorator:
-    """All estimators, the later ones expected to fail."""
-    cases = [
-        pytest.param(name, marks=pytest.mark.xfail((name, what) in LATER, reason="later", strict=False))
-        for name in sorted(ESTIMATORS)
-    ]
-    return pytest.mark.parametrize("name", cases)
+every_estimator = pytest.mark.parametrize("name", sorted(ESTIMATORS))
 
 
 def easy(name: str) -> tuple[BaseEstimator, np.ndarray]:
@@ -100,7 +86,7 @@ def test_the_common_parameters_and_their_defaults(name, parameter):
         assert (signature[parameter].kind is inspect.Parameter.KEYWORD_ONLY) == (parameter != "n_components")
 
 
-@those("tol means one thing")
+@every_estimator
 def test_tol_means_one_thing(name):
     lines = inspect.getdoc(ESTIMATORS[name]).splitlines()
     assert "tol" in [described for described, _ in entries("\n".join(lines))]
@@ -109,7 +95,7 @@ def test_tol_means_one_thing(name):
     assert text.startswith(("Converged when an iteration gains at most tol² times", "As in `", "As for `"))
 
 
-@those("attributes")
+@every_estimator
 def test_the_fitted_attributes(name):
     model, X = easy(name)
     with warnings.catch_warnings():
@@ -140,7 +126,7 @@ def test_components_explain_shares_of_the_variance(name):
     np.testing.assert_allclose(ratio / ratio[0], model.explained_variance_ / model.explained_variance_[0])
 
 
-@those("a cut run")
+@every_estimator
 @pytest.mark.parametrize("max_iter", [1, 3])
 def test_a_cut_run_warns_and_has_counted_what_max_iter_limits(name, max_iter):
     model, X = hard(name)

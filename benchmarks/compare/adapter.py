@@ -64,7 +64,12 @@ _ROTATIONS = {**_SWEEPS, **_SHARE}
 CHANGED = Vocabulary(
     arguments={
         "minimize": {"max_sweeps": None, **_SHARE},
-        **dict.fromkeys(("SparsePCA", "StreamingSparsePCA"), _SPARSITY),
+        "SparsePCA": _SPARSITY,
+        "StreamingSparsePCA": {
+            **_SPARSITY,
+            "drop": lambda old: {"sketch": ("algorithm 5", old["gamma"])},  # as printed
+            **dict.fromkeys(("gamma", "gamma_grows", "oversample", "inner_rotations")),
+        },
         **dict.fromkeys(("FactorRotation", "RotatedPCA", "JADE", "SOBI", "decompose"), _ROTATIONS),
         "joint_diagonalize": {"init": "start", "eps": "tol", "n_iter_max": "max_iter", "method": None},
         "ICA": {"max_steps": "max_iter"},

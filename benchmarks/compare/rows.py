@@ -200,7 +200,10 @@ STREAMS = (
         lambda: data.expression(2000, 500),
         user="researcher",
         n_components=5,
-        alpha=0.05,
+        gamma=15.0,
+        gamma_grows=False,
+        inner_rotations=5,
+        oversample=0,
         drop="weakest",
     ),
 )

@@ -18,13 +18,13 @@ from functools import partial
 
 import numpy as np
 
+from givens.data.sketch import Sketch
 from givens.metrics import adjusted_variance, total_variance
 from givens.numerics.flop_counts import Flops, job
 from givens.numerics.scaling import unit_rows
 from givens.sparse_pca.loadings import shrink
+from givens.streaming.algorithm_5 import Algorithm5
 from givens.streaming.estimator import StreamingSparsePCA
-from givens.streaming.rules import Weakest
-from givens.streaming.sketch import Sketch
 from paper.baselines import fill_pattern, gpower
 from paper.measure import tables
 from paper.measure.task import ExperimentSettings, Row, Task
@@ -99,21 +99,15 @@ def algorithm_5(train: np.ndarray, shares: list[float]) -> Found:
         seen = np.flatnonzero(squares > gamma**2)
         X = np.ascontiguousarray(train[:, seen])
         for m in SIZES:
-            sketch = Sketch(X.shape[1], m, X.dtype)
-            rule = Weakest(partial(constant_level, sketch, gamma), m, False, 0)
+            sketch = Sketch(X.shape[1], Algorithm5(m, gamma, 0), X.dtype).begin(0)
             for stop, part in ((EARLY_STOP, X[:early]), (CONVERGENCE, X[early:])):
-                sketch.add(part, rule, 1)
+                sketch.add(part)
                 with job(Flops()) as last:
-                    Y = sketch.columns_now(rule, 1) * sketch.unit
+                    Y = sketch.finished().Y * sketch.unit
                 few, filling = fill_pattern(Y, unit_rows(shrink(Y, gamma)), max_iter=200)
                 Z = np.zeros((m, train.shape[1]))
                 Z[:, seen] = in_order(few, Y)
                 yield m, stop, share, Z, 2.0 * train.size + sketch.flops + last.flops + filling, True
-
-
-def constant_level(sketch: Sketch, gamma: float, norms: np.ndarray, weight: float, Y: np.ndarray) -> float:
-    """γ, in the unit of the sketch."""
-    return gamma / sketch.unit
 
 
 def in_order(Z: np.ndarray, Y: np.ndarray) -> np.ndarray:
@@ -143,14 +137,13 @@ def ours(train: np.ndarray, shares: list[float]) -> Found:
         for m in SIZES:
             for stop, after in ((EARLY_STOP, EARLY), (CONVERGENCE, None)):
                 # As many columns in reserve as components: flops are compared with those of m columns.
-                model = StreamingSparsePCA(
-                    m, oversample=max(m, 5), stop_after=after, threads=1, random_state=0
-                ).fit(train)
+                part = train if after is None else train[: max(2, round(after * len(train)))]
+                model = StreamingSparsePCA(m, sketch=m + max(m, 5), threads=1, random_state=0).fit(part)
                 axes = model.set_params(threshold=1e-12, max_iter=0).components_
                 for share in shares:
                     model.set_params(threshold=share, max_iter=100)
                     Z = model.components_
-                    yield m, stop, share, Z, model.flops_, not cut_from(Z, axes)
+                    yield m, stop, share, Z, model.result_.flops, not cut_from(Z, axes)
 
 
 def cut_from(Z: np.ndarray, axes: np.ndarray) -> bool:

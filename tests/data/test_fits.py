@@ -17,8 +17,8 @@ from scipy import sparse
 
 from givens import ICA, RotatedPCA, SparsePCA, SphericalMixture, StreamingSparsePCA, TopicModel
 from givens.data.rows import Rows
+from givens.data.sketch import Frequent, Sketch
 from givens.datasets import make_topics
-from givens.streaming.merging import SketchSummary, kept_columns
 from tests.data.accidents import counting_reads, deadly
 from tests.data.fits import (
     DATA,
@@ -175,7 +175,7 @@ def test_sketches_of_sparse_pca_have_the_same_bits_on_threads(monkeypatch, tmp_p
 
 def test_too_many_components_for_a_sketch_are_refused(monkeypatch):
     monkeypatch.setattr("givens.sparse_pca.centred_data.MOST_PRODUCT_FEATURES", 39)
-    monkeypatch.setattr("givens.streaming.merging.MOST_PRODUCT_FEATURES", 39)
+    monkeypatch.setattr("givens.data.sketch.MOST_PRODUCT_FEATURES", 39)
     with pytest.raises(
         ValueError, match=r"40 components of 40 features need a sketch of 40 x 40 numbers.*fewer components"
     ):
@@ -189,14 +189,14 @@ def test_what_a_sketch_lacks_is_bounded(decay, chunks):
     X = rng.standard_normal((1200, 60)) / np.arange(1, 61) ** decay + rng.standard_normal(60)
     with dask.config.set(scheduler="synchronous"):
         data = Rows(dense(X, 1200 // chunks))
-        found = kept_columns(data, SketchSummary(60, 15, 12, np.float64), "sketch")
+        sketch = data.total(Sketch(60, Frequent(3, 15), np.float64), "sketch")
     centred = X - X.mean(axis=0)
-    Y = found.Y * found.sketch.unit
+    Y = sketch.Y * sketch.unit
     total = np.sum(centred**2)
     lacks = np.linalg.eigvalsh(centred.T @ centred - Y.T @ Y)
     assert lacks[0] >= -1e-10 * total
-    assert lacks[-1] <= found.loss * total * (1 + 1e-10)
-    np.testing.assert_allclose(np.sum(Y**2), found.kept * total, rtol=1e-10)
+    assert lacks[-1] <= sketch.largest_loss() * total * (1 + 1e-10)
+    np.testing.assert_allclose(np.sum(Y**2), sketch.kept() * total, rtol=1e-10)
 
 
 @pytest.mark.filterwarnings("ignore:all loadings of variable 6 are zero")  # of the constant feature
@@ -285,32 +285,34 @@ def test_streams_of_chunks_are_merged():
     known = StreamingSparsePCA(3, n_nonzero=8).fit(MODULES.X)
     assert 0.97 * known.explained_variance_.sum() < model.explained_variance_.sum()
     centred = MODULES.X - MODULES.X.mean(axis=0)
-    W = model._sketch.W[: model._sketch.columns] * model._sketch.unit
+    W = model._sketch.Y * model._sketch.unit
     lost = np.linalg.eigvalsh(centred.T @ centred - W.T @ W)
     total = np.sum(centred**2)
     assert lost[0] >= -1e-10 * total
-    assert lost[-1] <= total * (1 - model.trace_.kept[-1]) * (1 + 1e-10)
+    assert lost[-1] <= total * (1 - model.kept_variance_ratio_) * (1 + 1e-10)
     lazy = model.transform(dense(MODULES.X, 170))
     assert isinstance(lazy, da.Array)
     np.testing.assert_allclose(lazy.compute(), model.transform(MODULES.X), rtol=1e-10, atol=1e-12)
 
 
-def test_streams_of_chunks_go_on():
-    model = StreamingSparsePCA(3, n_nonzero=8, scale=True).fit(dense(MODULES.X[:700], 170))
-    model.partial_fit(MODULES.X[700:1000])
-    model.set_params(warm_start=True).fit(dense(MODULES.X[1000:], 170))
-    assert model.n_samples_seen_ == 2000
-    np.testing.assert_allclose(model.mean_, MODULES.X.mean(axis=0), rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(model.scale_, MODULES.X.std(axis=0, ddof=1), rtol=1e-10)
-    with pytest.raises(ValueError, match="X has 30 features, but StreamingSparsePCA is expecting 40"):
-        model.fit(dense(MODULES.X[:, :30], 170))
-    assert model.n_samples_seen_ == 2000
+def test_streams_of_chunks_go_on_and_have_weights():
+    X, weights = MODULES.X, np.random.default_rng(0).integers(0, 3, 2000).astype(float)
+    model = StreamingSparsePCA(3, n_nonzero=8, scale=True)
+    model.fit(dense(X[:1000], 170), sample_weight=weights[:1000]).partial_fit(
+        X[1000:], sample_weight=weights[1000:]
+    )
+    assert model.n_samples_seen_ == np.count_nonzero(weights)
+    rows = np.repeat(X, weights.astype(int), axis=0)
+    np.testing.assert_allclose(model.mean_, rows.mean(axis=0), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(model.scale_, rows.std(axis=0, ddof=1), rtol=1e-10)
 
 
-def test_chunks_are_read_in_order_where_that_counts():
-    X = MODULES.X[:300]
-    for options in ({"forgetting": 0.99}, {"drop": "weakest", "random_state": 0}, {"stop_after": 200}):
-        np.testing.assert_array_equal(fit_stream(dense(X, 170), **options), fit_stream(X, **options))
+def test_forgetting_counts_the_samples_of_later_chunks():
+    weights = 0.99 ** np.arange(2000)[::-1]
+    model = StreamingSparsePCA(3, n_nonzero=8, forgetting=0.99).fit(dense(MODULES.X, 170))
+    np.testing.assert_allclose(model.mean_, weights @ MODULES.X / weights.sum(), rtol=1e-9, atol=1e-12)
+    variance = StreamingSparsePCA(3, n_nonzero=8, forgetting=0.99).fit(MODULES.X).explained_variance_
+    np.testing.assert_allclose(model.explained_variance_.sum(), variance.sum(), rtol=0.03)
 
 
 def test_topics_equal_those_fitted_in_memory(expected):

@@ -11,15 +11,15 @@ from dask.sizeof import sizeof
 from benchmarks._task_graph import Constants, pass_seconds
 from givens.data.moments import Moments
 from givens.data.passes import Together
-from givens.streaming.merging import SketchSummary
+from givens.data.sketch import Frequent, Sketch
 
 
 def test_dask_knows_how_large_summaries_are():
     scatter = Moments(100).begin(0)
     assert 80_000 < sys.getsizeof(scatter) < 90_000
-    sketch = SketchSummary(1000, 10, 5, np.float64).begin(0)
-    assert sketch.sketch.W.nbytes < sizeof(sketch) < 2 * sketch.sketch.W.nbytes
-    assert sizeof(Together(scatter, sketch)) > sizeof(scatter) + sketch.sketch.W.nbytes
+    sketch = Sketch(1000, Frequent(5, 10), np.float64).begin(0)
+    assert sketch.Y.nbytes < sizeof(sketch) < 2 * sketch.Y.nbytes
+    assert sizeof(Together(scatter, sketch)) > sizeof(scatter) + sketch.Y.nbytes
 
 
 def test_one_worker_takes_all_tasks_one_after_the_other():

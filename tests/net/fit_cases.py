@@ -426,12 +426,12 @@ def _sparse_pca() -> dict[str, Fit]:
 def _streaming() -> dict[str, Fit]:
     tall, wide = partial(modules, 200, 18), partial(modules, 300, 60)
     at_level = partial(_thresholded, "StreamingSparsePCA", tall)
-    at_counts = partial(_counted, "StreamingSparsePCA", wide, options={"oversample": 5})
+    at_counts = partial(_counted, "StreamingSparsePCA", wide, options={"sketch": 8})
     judged = partial(Fit, "StreamingSparsePCA")
     in_parts = {"forms": (*DENSE, "csr"), "like": "StreamingSparsePCA l1"}
     by_batches = {"how": "partial_fit", "like": "StreamingSparsePCA l1, weights"}
-    lossy = REFITTED | {"oversample": 5}
-    algorithm_5 = {"n_components": 4, "gamma": 3.0, "gamma_grows": False, "drop": "weakest", "oversample": 0}
+    lossy = REFITTED | {"sketch": 8}
+    algorithm_5 = {"n_components": 4, "sketch": ("algorithm 5", 3.0)}
     found = {
         # As many columns as features are kept: nothing is lost.
         " l1": at_level(0.25, forms=(*FILES, "blocks")),
@@ -441,15 +441,13 @@ def _streaming() -> dict[str, Fit]:
         " l1, scaled": at_level(0.4, scale=True, forms=FILES),
         " l1, weights": at_level(0.25, sample_weight=weights(200), forms=WEIGHTED),
         " l1, weights in batches": at_level(0.25, sample_weight=weights(200), **by_batches),
-        " l1, gamma": judged(tall, adjusted, {"n_components": 3, "gamma": 1.0, "refit": False}),
         ", missing values": judged(partial(with_holes, 200, 18), completed, REFITTED | {"missing": "em"}),
         " l1, lossy": judged(wide, adjusted, lossy, (*DENSE, "csr")),
         " counts, lossy": at_counts(forms=(*DENSE, "csr", "blocks")),
         " counts, lossy on dask": at_counts(forms=("dask",)),
         " counts, lossy merged": at_counts(how="merge"),
         ", forgetting": judged(wide, adjusted, lossy | {"forgetting": 0.98}),
-        ", stopped": judged(tall, adjusted, REFITTED | {"stop_after": 150}),
-        ", Algorithm 5": judged(wide, adjusted, algorithm_5 | {"inner_rotations": 4}, ("float64", "csr")),
+        ", Algorithm 5": judged(wide, adjusted, algorithm_5, ("float64", "csr")),
     }
     return {f"StreamingSparsePCA{name}": fit for name, fit in found.items()}
 

@@ -148,7 +148,7 @@ SPARSE_PCA = [
         [
             "--n-nonzero 99", "-m 21", "--labels colour", "--drop colour", "--names colour", "--header 99", "--n-nonzero many",
             "--n-nonzero 0", "--n-nonzero 2,0", "--n-nonzero 2 --threshold 0.5", "--n-nonzero 3,2,1", "--n-nonzero-total 1",
-            "--threshold 1.5", "--threshold -1", "--oversample 9", "--schedule random --n-nonzero 2",
+            "--threshold 1.5", "--threshold -1", "--sketch 9", "--schedule random --n-nonzero 2",
             "--schedule random --n-nonzero-total 4", "--floor 10", "--log2 --floor 0", "-m 0", "--penalty l7", "--seed -1",
             "--stability 2 --cluster local", "--header 1 --cluster local", "--impute median --cluster local", "--nothing",
         ],
@@ -161,7 +161,7 @@ SPARSE_PCA = [
 
 STREAM = [
     Case("counts of non-zeros", "sparse-pca labels.x.csv -m 2 --n-nonzero 3 --stream --labels kind --labels place --json", True),
-    Case("a threshold", "sparse-pca x.csv -m 2 --threshold 0.3 --stream --oversample 4 --standardise"),
+    Case("a threshold", "sparse-pca x.csv -m 2 --threshold 0.3 --stream --sketch 6 --standardise"),
     *(
         Case(f"labels of {ending}", f"sparse-pca labels.x.{ending} -m 2 --n-nonzero 3 --stream --labels kind")
         for ending in LABELLED

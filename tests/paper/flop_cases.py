@@ -73,13 +73,13 @@ def power(m, block, start):
     return gpower(A, m, gamma, **options).flops[-1]
 
 
-def stream(drop):
+def stream(**options):
     X = sparse_data(60, 100)
-    model = StreamingSparsePCA(3, threshold=0.1, drop=drop, threads=1, random_state=0)
+    model = StreamingSparsePCA(3, threads=1, random_state=0, **options)
     counter.counts.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return model.fit(X).flops_
+        return model.fit(X).result_.flops
 
 
 def tensor_data(d):
@@ -117,8 +117,8 @@ CASES = {
     "sparse PCA, many features": lambda: sparse(None, n=18, features=200, share=0.5),
     "GPower, block": lambda: power(20, True, random_orthogonal(20, np.random.default_rng(0))),
     "GPower, greedy": lambda: power(5, False, None),
-    "stream, weakest": lambda: stream("weakest"),
-    "stream, frequent": lambda: stream("frequent"),
+    "stream, weakest": lambda: stream(sketch=("algorithm 5", 2.0)),
+    "stream, frequent": lambda: stream(threshold=0.1),
     "tensor, one block": lambda: tensor(None),
     "tensor, blocks": lambda: tensor(Tournament(block=4), d=12),
     "tensor, pairs": lambda: tensor("random", d=12),

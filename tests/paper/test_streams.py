@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from givens.data.sketch import Sketch
 from givens.datasets import sparse_modules
 from givens.numerics.scaling import unit_rows
 from givens.sparse_pca.loadings import shrink
-from givens.streaming.rules import Weakest
-from givens.streaming.sketch import Sketch
+from givens.streaming.algorithm_5 import Algorithm5
 from paper import ExperimentSettings
 from paper.baselines import fill_pattern
 from paper.measure import stream_fronts, tables
@@ -62,11 +62,10 @@ def test_algorithm_5_holds_the_columns_of_the_stream(small):
     assert np.all(np.sum(X**2, axis=0) > gamma**2), "nothing is left out"
     found = {(m, stop): Z for m, stop, _, Z, _, _ in algorithm_5(X, [share])}
     for samples, stop in ((round(0.14 * len(X)), EARLY_STOP), (len(X), CONVERGENCE)):
-        sketch = Sketch(X.shape[1], 3, X.dtype)
-        rule = Weakest(lambda norms, weight, Y, sketch=sketch: gamma / sketch.unit, 3, False, 0)
+        sketch = Sketch(X.shape[1], Algorithm5(3, gamma, 0), X.dtype).begin(0)
         for row in X[:samples]:
-            sketch.add(row[None], rule)
-        Y = sketch.columns_now(rule) * sketch.unit
+            sketch.add(row[None])
+        Y = sketch.finished().Y * sketch.unit
         Z = fill_pattern(Y, unit_rows(shrink(Y, gamma)), max_iter=200)[0]
         assert np.allclose(np.sort(found[3, stop], axis=0), np.sort(Z, axis=0))
 

@@ -7,7 +7,7 @@ import pytest
 
 from givens import StreamingSparsePCA
 from givens.datasets import sparse_modules
-from givens.streaming import rules
+from givens.streaming import algorithm_5 as rule
 from tests.oracles.breakpoints import breakpoint_search
 
 DATA = sparse_modules(45, 25, n_modules=3, module_size=6, random_state=3).X
@@ -84,24 +84,21 @@ def centred(X):
     return a
 
 
-@pytest.mark.parametrize(("m", "L", "gamma"), [(3, 3, 0.0), (3, 3, 1.5), (3, 3, 4.0), (3, 2, 1.5)])
-def test_the_settings_of_the_docstring_are_algorithm_5_as_printed(monkeypatch, m, L, gamma):
-    monkeypatch.setattr(
-        rules, "ACCURACY", 1e-14
-    )  # step 2 asks for the best angle, not for nearly all of its gain
-    a, compared = centred(DATA), 0
+@pytest.mark.parametrize("gamma", [0.0, 1.5, 4.0])
+def test_it_is_algorithm_5_as_printed(monkeypatch, gamma):
+    # Step 2 asks for the best angle, not for nearly all of its gain.
+    monkeypatch.setattr(rule, "MAX_GAIN_LEFT", 1e-14)
+    a, compared, m = centred(DATA), 0, 3
     for seed in range(400):
         try:
-            expected = from_the_first_sample(a, m, L, gamma, seed)
+            expected = from_the_first_sample(a, m, m, gamma, seed)
         except Ambiguous:
             continue
-        parameters = {"inner_rotations": L, "gamma": gamma, "gamma_grows": False, "random_state": seed}
-        model = StreamingSparsePCA(m, drop="weakest", oversample=0, refit=False, **parameters).partial_fit(
-            DATA
-        )
+        given = {"sketch": ("algorithm 5", gamma), "refit": False, "random_state": seed}
+        model = StreamingSparsePCA(m, **given).partial_fit(DATA)
         sketch = model._sketch
         assert sketch.count > sketch.block  # a whole block and a part of one
-        columns = sketch.columns_now(model._rule(sketch)) * sketch.unit
+        columns = sketch.finished().Y * sketch.unit
         np.testing.assert_allclose(columns.T, expected, atol=1e-5 * np.abs(expected).max())
         cut = np.sign(expected) * np.maximum(np.abs(expected) - gamma, 0)
         Z = (cut / np.linalg.norm(cut, axis=0)).T
@@ -113,10 +110,12 @@ def test_the_settings_of_the_docstring_are_algorithm_5_as_printed(monkeypatch, m
     pytest.fail(f"only {compared} seeds of 400 leave no choice")
 
 
-def test_the_threshold_grows_unless_it_is_told_not_to():
-    grown = StreamingSparsePCA(2, gamma=0.5, max_iter=0).fit(DATA)
-    np.testing.assert_allclose(grown.gamma_, 0.5 * np.sqrt(len(DATA)))
-    constant = StreamingSparsePCA(2, gamma=0.5, gamma_grows=False, max_iter=0).fit(DATA)
-    np.testing.assert_array_equal(constant.gamma_, 0.5)
-    squares = StreamingSparsePCA(2, gamma=("l0", 0.25), gamma_grows=False, max_iter=0).fit(DATA)
-    np.testing.assert_allclose(squares.gamma_, 0.25)
+def test_the_threshold_belongs_to_the_algorithm():
+    for given in ({"threshold": 0.1}, {"n_nonzero": 3}):
+        with pytest.raises(ValueError, match="Algorithm 5 has the threshold of sketch"):
+            StreamingSparsePCA(2, sketch=("algorithm 5", 1.0), **given).fit(DATA)
+    for sketch in ("algorithm 5", ("algorithm 4", 1.0), 2.5):
+        with pytest.raises(ValueError, match="sketch must be a number of columns or"):
+            StreamingSparsePCA(2, sketch=sketch).fit(DATA)
+    with pytest.raises(ValueError, match="threshold of sketch must be"):
+        StreamingSparsePCA(2, sketch=("algorithm 5", -1.0)).fit(DATA)

@@ -34,7 +34,7 @@ def sources(folder):
     yield "AnnData, backed", anndata.read_h5ad(folder / "x.h5ad", backed="r")
     anndata.AnnData(sparse.csr_matrix(DATA)).write_h5ad(folder / "s.h5ad")
     yield "AnnData, backed and sparse", anndata.read_h5ad(folder / "s.h5ad", backed="r")
-    yield "dask", dask.array.from_array(DATA, chunks=(130, 17))
+    yield "dask", dask.array.from_array(DATA, chunks=(130, 30))
     yield "generator of rows", (row for row in DATA)
     yield "generator of batches", (DATA[k : k + 7] for k in range(0, 130, 7))
     yield "list of batches", [DATA[:100], DATA[100:]]
@@ -91,8 +91,6 @@ def other_sources(folder):
     yield "list of nested lists", [DATA[:50].tolist(), DATA[50:].tolist()]
     yield "generator of nested lists and a row", iter([DATA[:50].tolist(), DATA[50].tolist(), DATA[51:]])
     yield "dask data frame", dask.dataframe.from_pandas(frame, npartitions=1)
-    whole = dask.array.from_array(np.vstack((DATA, DATA)), chunks=(20, 30))
-    yield "dask, empty blocks", whole[dask.array.from_array(np.arange(260) < 130, chunks=20)]
     yield "data frames", (frame[k : k + 40] for k in range(0, 130, 40))
 
 
@@ -178,20 +176,19 @@ def test_frames_of_a_stream_have_their_columns_in_one_order():
     found.transform(frame)  # and no warning that it was fitted without names
     before = state(found)
     for stream in ([frame[:50], turned[50:]], iter([frame[:50], frame[50:].rename(columns={"gene 3": "x"})])):
-        with pytest.raises(ValueError, match=r"batch 1 of X: The feature names should match"):
+        with pytest.raises(ValueError, match="chunk 1 of X has other feature names than the first"):
             found.fit(stream)
         assert state(found) == before
-    with pytest.raises(ValueError, match=r"batch 0 of X: The feature names should match"):
-        found.set_params(warm_start=True).fit(iter([turned]))
-    assert state(found) == before
-    assert not hasattr(found.set_params(warm_start=False).fit(iter([DATA])), "feature_names_in_")
+    assert not hasattr(found.fit(iter([DATA])), "feature_names_in_")
 
 
 def test_a_batch_is_no_stream():
     found = model().partial_fit(DATA)
     before = state(found)
     for stream in (iter(DATA), anndata.AnnData(DATA), [DATA[:50], DATA[50:]]):
-        with pytest.raises(TypeError, match=r"partial_fit takes one batch of rows.*warm_start=True"):
+        with pytest.raises(
+            TypeError, match=r"partial_fit takes one batch of rows.*each of its batches to partial_fit"
+        ):
             found.partial_fit(stream)
     with pytest.raises(TypeError, match="not the name of a file"):
         found.partial_fit("rows.npy")
@@ -208,7 +205,7 @@ def test_scores_of_everything_that_yields_rows(tmp_path):
                 found.transform(source), expected, rtol=1e-12, atol=1e-12, err_msg=name
             )
             seen += 1
-    assert seen == 15
+    assert seen == 14
     frame = pandas.DataFrame(DATA, columns=[f"gene {k}" for k in range(30)])
     scores = model().set_output(transform="pandas").fit(frame).transform(iter([frame[:50], frame[50:]]))
     np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-12)

@@ -121,6 +121,47 @@ class Together(Summary):
             mine.merge(others)
 
 
+class Weighted(Summary):
+    """A summary of rows that have weights; rows of weight 0 are left out.
+
+    Parameters
+    ----------
+    summary : Summary
+        Its `add` takes rows and their weights.
+    weights : array, shape (samples,)
+    """
+
+    def __init__(self, summary: Any, weights: np.ndarray) -> None:
+        self.summary, self.weights, self.next = summary, weights, 0
+
+    def begin(self, first: int) -> Self:
+        """An empty summary of the rows from number `first` on."""
+        other = type(self)(self.summary.begin(first), self.weights[first:])
+        other.next = first
+        return other
+
+    def add(self, rows: Any) -> None:
+        """Add rows with the weights that are next."""
+        weights, self.weights = np.split(self.weights, [rows.shape[0]])
+        self.next += rows.shape[0]
+        if len(weights) < rows.shape[0]:
+            raise ValueError("X has more samples than sample_weight has numbers")
+        if not weights.all():
+            rows, weights = rows[weights > 0], weights[weights > 0]
+        self.summary.add(rows, weights)
+
+    def end(self) -> None:
+        """End the summary, and drop the weights of the rows of other chunks."""
+        self.summary.end()
+        self.weights = self.weights[:0]
+
+    def merge(self, other: Self) -> None:
+        """Add the rows that follow."""
+        self.summary = copy(self.summary)
+        self.summary.merge(other.summary)
+        self.next = other.next
+
+
 class EveryNth(Summary):
     """The rows whose numbers are multiples of `step`."""
 

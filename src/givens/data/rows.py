@@ -10,19 +10,23 @@ is an object, such as `Numbers`, which is sent to the workers, so that every blo
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import tee
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
+from givens.data.missing import missing_explained
 from givens.data.passes import DaskRows, Summary
 from givens.numerics import parallel
 from givens.numerics.scaling import unit_of
 from givens.support.arguments import is_dask
-from givens.support.fitting import check_array, validate_data
+from givens.support.fitting import check_array, finite_or_missing, validate_data
+from givens.support.progress import counting
 
 Kind = TypeVar("Kind", bound=Summary)
 
@@ -45,36 +49,52 @@ class Numbers:
         How many rows a table in memory has, at least.
     as_given : bool, default=False
         Whether a table in memory keeps its layout, which saves a copy where sums do not depend on it.
+    missing : str or None or False, default=False
+        How the estimator estimates missing values, which are then let through; None: it does not, but could, so that an error
+        says how. False: it cannot.
     """
 
     sparse: bool = False
     most_rows: int | None = None
     least_rows: int = 1
     as_given: bool = False
+    missing: str | bool | None = False
 
     def table(self, estimator: BaseEstimator | None, X: Any, reset: bool) -> Any:
         """A table in memory; the estimator learns, or compares, the number and the names of its features."""
-        options = self._options | {"ensure_min_samples": self.least_rows}
+        options = self._options(X) | {"ensure_min_samples": self.least_rows}
         if self.as_given:
             options["order"] = None
-        if estimator is None:
-            return check_array(X, **options)
-        return validate_data(estimator, X, reset=reset, **options)
+        with self._missing_explained(X, "X"):
+            if estimator is None:
+                return check_array(X, **options)
+            return validate_data(estimator, X, reset=reset, **options)
 
     def block(self, X: Any, name: str, first: int) -> Any:
         """One block of rows, which begins at row `first`; it may be empty."""
         if _is_as_asked(X):
             return X
-        return check_array(X, ensure_min_samples=0, input_name=name, **self._options)
+        with self._missing_explained(X, name):
+            return check_array(X, ensure_min_samples=0, input_name=name, **self._options(X))
 
     def piece(self, rows: Any) -> Any:
         """Checked rows in the form that summaries add."""
         return rows
 
-    @property
-    def _options(self) -> dict[str, Any]:
+    def _options(self, X: Any) -> dict[str, Any]:
         formats = "csr" if self.sparse else False
-        return {"accept_sparse": formats, "dtype": [np.float64, np.float32], "order": "C"}
+        finite = finite_or_missing(X, bool(self.missing))
+        types = [np.float64, np.float32]
+        return {"accept_sparse": formats, "dtype": types, "order": "C", "ensure_all_finite": finite}
+
+    @contextmanager
+    def _missing_explained(self, X: Any, name: str) -> Iterator[None]:
+        try:
+            yield
+        except ValueError as error:
+            if self.missing is not None:
+                raise
+            raise missing_explained(error, X, name) from None
 
 
 def _is_as_asked(X: Any) -> bool:
@@ -96,7 +116,12 @@ class Door:
     def checked(self, block: Any, number: int, first: int) -> Any:
         """A block of rows, which begins at row `first`, after its checks."""
         name = f"chunk {number} of X"
-        rows = self.check.block(block, name, first)
+        try:
+            rows = self.check.block(block, name, first)
+        except (TypeError, ValueError) as error:
+            text = " ".join(str(error).split())
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(text if name in text else f"{name}: {text}") from error
         if self.features is not None and rows.shape[1] != self.features:
             raise ValueError(f"{name} has {rows.shape[1]} columns, but the first has {self.features}")
         return rows
@@ -120,19 +145,21 @@ class _Nothing(Summary):
 
 
 class Rows:
-    """Samples that are checked, and can be read repeatedly.
+    """Samples that are checked, and can be read repeatedly; those of an iterator only once.
 
     Parameters
     ----------
     X : array-like of shape (n, d), or any other source of rows
         A memory map or a data set on disk, a list of arrays, an object of your own whose `__iter__` starts anew, or a dask array
-        or data frame, whose chunks stay where they are. An iterator, which yields its rows once, is refused.
+        or data frame, whose chunks stay where they are. An iterator, which yields its rows once, is refused unless `once`.
     estimator : estimator, optional
         Gets the number of features, and their names if X has any.
     check : Numbers, or an object with the same methods
         What every block has to be.
     reset : bool, default=True
         Set the features of the estimator; otherwise X must have those that it knows.
+    once : bool, default=False
+        Whether the rows are read in one pass only.
 
     Attributes
     ----------
@@ -154,13 +181,15 @@ class Rows:
         check: Any = Numbers(),
         *,
         reset: bool = True,
+        once: bool = False,
     ) -> None:
-        if hasattr(X, "__next__"):
+        if hasattr(X, "__next__") and not once:
             raise TypeError(
                 "X yields its rows only once, and fit goes through them more than once: pass a list of arrays, "
                 "an object whose __iter__ starts anew, or give the batches to partial_fit"
             )
         self.source, self.table, self.chunks = X, None, None
+        self.names: Any = None
         self.door = Door(check)
         if is_dask(X):
             self.chunks = DaskRows(X)
@@ -169,16 +198,19 @@ class Rows:
         elif in_memory(X):
             first = self.table = check.table(estimator, X, reset)
         else:
+            if hasattr(X, "__next__"):
+                self.source, X = tee(X)
             first = next(self._blocks(), None)
             if first is None:
                 raise ValueError("X yields no rows")
-            _learn_features(estimator, first.shape[1], reset)
+            self.source = X
+            _learn_features(estimator, first.shape[1], reset, self.names)
         self.n_features = int(first.shape[1])
         self.dtype: type[np.floating] = np.float32 if first.dtype == np.float32 else np.float64
         self.samples = None if self.chunks is None and self.table is None else int(first.shape[0])
         self.door = Door(check, self.n_features)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Generator[Any]:
         """Yield the rows of data that are not on Dask, in order, some at a time."""
         for rows in self._blocks():
             yield from self.door.pieces(rows)
@@ -193,6 +225,10 @@ class Rows:
         first = 0
         for number, block in enumerate(batches(self.source)):
             rows = self.door.checked(block, number, first)
+            names = getattr(block, "columns", None)
+            self.names = names if self.names is None else self.names
+            if names is not None and list(names) != list(self.names):
+                raise ValueError(f"chunk {number} of X has other feature names than the first")
             first += rows.shape[0]
             if rows.shape[0]:
                 yield rows
@@ -261,8 +297,10 @@ class Rows:
         if self.chunks is not None:
             return self.chunks.total(empty, self.door, name, kept)
         summary = (empty.given(kept) if kept else empty).begin(0)
-        for rows in self:
-            summary.add(rows)
+        pieces = iter(self) if self.table is not None else counting(self, length(self.source))
+        with closing(pieces):  # or the traceback of an error would hold the bar
+            for rows in pieces:
+                summary.add(rows)
         summary.end()
         return summary
 
@@ -340,7 +378,7 @@ def one_batch(X: Any) -> None:
         return
     raise TypeError(
         f"partial_fit takes one batch of rows (an array, data frame or sparse matrix), not a {type(X).__name__}: give "
-        "it to fit, which goes on with the stream if warm_start=True"
+        "it to fit, or each of its batches to partial_fit"
     )
 
 

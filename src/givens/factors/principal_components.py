@@ -13,9 +13,9 @@ from sklearn.decomposition import PCA
 
 from givens.data.moments import MOST_PRODUCT_FEATURES, Moments, moments_of, too_large
 from givens.data.rows import Rows
+from givens.data.sketch import Sketch, sendable_rule
 from givens.numerics import gram, parallel
 from givens.numerics.scaling import EPS, refuse_too_large
-from givens.streaming.merging import SketchSummary, kept_columns, sketch_columns
 from givens.support.arguments import counted, dense, number_or_share, weighted_rows
 
 SumMoments = Callable[[bool], Moments]
@@ -158,16 +158,14 @@ def _from_products(rows: Rows, moments: SumMoments, options: ComponentOptions) -
 
 def _from_sketch(rows: Rows, options: ComponentOptions) -> Spectrum:
     """The axes that a sketch of the samples keeps."""
-    columns, reserve = sketch_columns(int(options.n_components), rows.n_features)
-    empty = SketchSummary(rows.n_features, columns, reserve, rows.dtype, options.scale)
-    kept = kept_columns(rows, empty, "rotated-pca-sketch")
-    sketch = kept.sketch
+    rule = sendable_rule(int(options.n_components), rows.n_features)
+    sketch = rows.total(Sketch(rows.n_features, rule, rows.dtype, scaled=options.scale), "rotated-pca-sketch")
     _refuse_constant(sketch.total())
     deviation = None
     if options.scale:
         deviations = sketch.deviations()
         deviation = np.where(deviations > 0, deviations * sketch.unit, 1.0)
-    _, roots, axes = np.linalg.svd(kept.Y, full_matrices=False)
+    _, roots, axes = np.linalg.svd(sketch.columns(), full_matrices=False)
     return Spectrum(
         sketch.count,
         sketch.count,
@@ -177,7 +175,7 @@ def _from_sketch(rows: Rows, options: ComponentOptions) -> Spectrum:
         roots**2,
         sketch.total(),
         1.0 if options.scale else sketch.unit,
-        kept.in_words(rows.parts),
+        sketch.in_words(rows.parts),
     )
 
 

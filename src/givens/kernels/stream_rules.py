@@ -1,4 +1,4 @@
-"""How a stream processes its samples one by one, by rotations of pairs: see `givens.streaming.rules`."""
+"""How a stream processes its samples one by one, by rotations of pairs: see `givens.streaming.algorithm_5`."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ from scipy import sparse
 
 from givens.data.moments import MOST_PRODUCT_FEATURES, Moments, too_large
 from givens.data.rows import Rows
+from givens.data.sketch import Frequent, Sketch, sendable_rule
 from givens.numerics import gram, parallel
 from givens.numerics.centred_sparse import DENSE_PART, CentredSparse
 from givens.numerics.scaling import binary_exponent, power_of_two
-from givens.streaming.merging import SketchSummary, kept_columns, sketch_columns
 from givens.support.arguments import counted, dense, whole
 
 MAX_NONZERO_SHARE = 0.25
@@ -299,19 +299,18 @@ def factor_covariance(R: np.ndarray, n_obs: int, scale: bool) -> tuple[np.ndarra
     return factor, FeatureMoments(np.zeros(len(R)), divisor, norms, unit, 1.0 if scale else unit)
 
 
-class CentredSketch(SketchSummary):
+class CentredSketch(Sketch):
     """A sketch of some features of samples, centred and scaled by known means and deviations."""
 
-    def __init__(self, features: np.ndarray, moments: FeatureMoments, columns: int, reserve: int) -> None:
-        super().__init__(len(features), columns, reserve, np.float64)
+    def __init__(self, features: np.ndarray, moments: FeatureMoments, rule: Frequent) -> None:
+        super().__init__(len(features), rule, np.float64)
         self.centring = Centring(features, moments)
 
-    def add(self, rows: Any) -> None:
+    def add(self, rows: Any, weights: np.ndarray | None = None) -> None:
         """Take in samples, dense or csr."""
-        step = max(1, gram.BLOCK_ENTRIES // self.shape[0])
-        for part in parallel.slices(rows.shape[0], step):
+        for part in parallel.slices(rows.shape[0], max(1, gram.BLOCK_ENTRIES // self.features)):
             # Nothing here holds a block while the next one is made.
-            super().add(self.centring.block(rows[part]))
+            super().add(self.centring.block(rows[part]), weights)
 
 
 def chunked_root(
@@ -328,6 +327,6 @@ def chunked_root(
         return gram.root(C, moments.norms[features], least), (
             f"the products of features, summed over {chunks} of samples"
         )
-    sketch = CentredSketch(features, moments, *sketch_columns(least, len(features)))
-    kept = kept_columns(rows, sketch, "sparse-pca-sketch")
-    return kept.Y * kept.sketch.unit, kept.in_words(rows.parts)
+    rule = sendable_rule(least, len(features))
+    sketch = rows.total(CentredSketch(features, moments, rule), "sparse-pca-sketch")
+    return sketch.columns() * sketch.unit, sketch.in_words(rows.parts)

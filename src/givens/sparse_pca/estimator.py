@@ -583,7 +583,7 @@ class SparsePCA(SparseScores):
             m = whole(self.n_components, "n_components", 1, most, "the number of samples or features")
         if not found.norms.any():
             raise ValueError("every feature of X is constant, so there is no variance to explain")
-        return fit_options(self, m, found.norms, found.unit)
+        return fit_options(self, m, found.norms)
 
     def _fit(
         self,

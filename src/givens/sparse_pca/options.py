@@ -43,9 +43,7 @@ class FitOptions:
         return self.counts is None and (self.m == rows or self.schedule is not None)
 
 
-def fit_options(
-    model: Any, m: int, norms: np.ndarray, unit: float = 1.0, growth: float = 1.0, *, stream: bool = False
-) -> FitOptions:
+def fit_options(model: Any, m: int, norms: np.ndarray, *, stream: bool = False) -> FitOptions:
     """The checked options of an estimator of sparse components.
 
     Parameters
@@ -54,16 +52,13 @@ def fit_options(
     m : int
         Number of components.
     norms : array, shape (features,)
-        Of the features, in this `unit`.
-    unit : float
-    growth : float
-        What a threshold in the units of the data is multiplied by.
+        Of the features.
     stream : bool, default=False
         Whether the data are columns that a stream kept, which may be taken as they are, by max_iter=0.
     """
     check_sparsity(model)
     counts = None if model.n_nonzero is None else counts_of(model, m, len(norms))
-    l0, level = (False, 0.0) if counts is not None else threshold(model, float(norms.max()), unit, growth)
+    l0, level = (False, 0.0) if counts is not None else threshold(model, float(norms.max()))
     schedule = getattr(model, "schedule", None)
     if schedule is not None and counts is not None:
         raise ValueError(
@@ -90,40 +85,30 @@ def fit_options(
 
 def check_sparsity(model: Any) -> None:
     """Refuse thresholds that are none, and more than one of the parameters that decide the sparsity."""
-    names = [name for name in ("threshold", "gamma", "n_nonzero") if hasattr(model, name)]
-    given = [name for name in names if getattr(model, name) is not None]
-    if len(given) > 1:
-        listed = f"{', '.join(names[:-1])} and {names[-1]}"
-        raise ValueError(f"give only one of {listed}, got {' and '.join(given)}")
+    if model.threshold is not None and model.n_nonzero is not None:
+        raise ValueError("give threshold or n_nonzero, not both")
     penalty_and_number(model)
 
 
-def threshold(model: Any, top: float, unit: float = 1.0, growth: float = 1.0) -> tuple[bool, float]:
-    """Whether the penalty is l0, and the threshold of |y| for features whose largest norm is `top`.
-
-    `threshold` is a share of that norm; the `gamma` of a stream is in the units of the data, and multiplied by the growth.
-    """
-    penalty, number, relative = penalty_and_number(model)
-    level = float(np.sqrt(number) if penalty == "l0" else number)
-    # A larger threshold than the largest norm leaves nothing either, and its square might overflow.
-    return penalty == "l0", level * top if relative else min(level * growth / unit, 2.0 * top)
+def threshold(model: Any, top: float) -> tuple[bool, float]:
+    """Whether the penalty is l0, and the threshold of |y| for features whose largest norm is `top`."""
+    penalty, number = penalty_and_number(model)
+    return penalty == "l0", float(np.sqrt(number) if penalty == "l0" else number) * top
 
 
-def penalty_and_number(model: Any) -> tuple[str, float, bool]:
-    """The penalty, the threshold, and whether that is a share of the largest norm of a feature."""
-    relative = getattr(model, "gamma", None) is None
-    name, value = ("threshold", model.threshold) if relative else ("gamma", model.gamma)
-    value = 0.05 if value is None else value
+def penalty_and_number(model: Any) -> tuple[str, float]:
+    """The penalty, and the threshold as a share of the largest norm of a feature."""
+    value = 0.05 if model.threshold is None else model.threshold
     pair = ("l1", value) if isinstance(value, Real) else value
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise ValueError(
-            f"{name} must be a number, or a penalty and a number as in ('l0', 0.1), got {value!r}"
+            f"threshold must be a number, or a penalty and a number as in ('l0', 0.1), got {value!r}"
         )
-    one_of(pair[0], f"the penalty of {name}", ("l1", "l0"))
-    number = finite(pair[1], name)
-    if relative and number > 1:
+    one_of(pair[0], "the penalty of threshold", ("l1", "l0"))
+    number = finite(pair[1], "threshold")
+    if number > 1:
         raise ValueError(f"threshold is a share of the largest useful one, between 0 and 1, got {number!r}")
-    return pair[0], number, relative
+    return pair[0], number
 
 
 def _is_total(n_nonzero: Any) -> bool:

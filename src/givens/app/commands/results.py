@@ -174,8 +174,6 @@ def outcome(
     variables, notes = samples.variables, samples.notes
     names = numbered(noun, len(weights))
     shown_weights = components.pop("weights", weights)
-    # Parameters that say nothing about the result
-    settings = {name: value for name, value in settings.items() if name not in ("warm_start",)}
     summary = {
         **summary_head(analysis, file, notes),
         **size,

@@ -77,11 +77,11 @@ def command(
     source: o.EstimableSource,
     standardise: bool = o.standardise_option,
     stream: bool = o.reading(False, "Read a few rows at a time, for files larger than memory.", "--stream"),
-    oversample: int | None = o.fitting(
+    sketch: int | None = o.fitting(
         None,
-        "With --stream: how many columns are kept beyond the components. More of them lose less of weak components, and "
-        "take more memory and time. Default: three for each component, and at least 20.",
-        min=0,
+        "With --stream: how many columns stand for the samples. More of them lose less of weak components, and take more memory "
+        "and time. Default: four for each component, and at least 20 more than components.",
+        min=1,
     ),
     path: bool = results(
         True, "Compute the report's curve of variance against the number of variables.", "--path/--no-path"
@@ -135,14 +135,13 @@ def command(
             and threshold is None,
             "--schedule orders rotations with a threshold: give --threshold, not --n-nonzero": counted
             and schedule is not None,
-            "--oversample goes with --stream, and does nothing without it": oversample is not None
-            and not stream,
+            "--sketch goes with --stream, and does nothing without it": sketch is not None and not stream,
             "--stability needs all samples in memory: leave out --cluster or --stability": spread
             and stability is not None,
         }
     )
     if stream:
-        parameters |= {"oversample": oversample, "random_state": run.seed, "threads": run.threads}
+        parameters |= {"sketch": sketch, "random_state": run.seed, "threads": run.threads}
     else:
         parameters |= {"stability": stability, **run.parameters(session)}
     estimator = givens.StreamingSparsePCA if stream else givens.SparsePCA
@@ -263,7 +262,7 @@ def sparse_pca_outcome(
         "sparse-pca",
         scored,
         scored.samples.file,
-        getattr(model, "result_", None),
+        model.result_,
         noun="component",
         weights=weights,
         further={"selection.csv": selected},
@@ -302,14 +301,12 @@ def sparse_pca_outcome(
             "variables_used": used,
             "components": records(names, explained_variance_ratio=share, n_nonzero=nonzero, stability=stable),
             "gamma": getattr(model, "gamma_", None),
-            **({"method": model.method_} if hasattr(model, "method_") else {}),
             "largest_overlap": overlapping,
             "largest_score_correlation": correlated,
             **separation_figures(separated, names),
         },
         diagnostics=[
             *stability_lines(stable, halves),
-            *stream_lines(model),
             (
                 "Largest overlap of two components",
                 f"{overlapping:.3f}",
@@ -368,11 +365,3 @@ def stability_lines(stable: np.ndarray | None, halves: int | None) -> list[tuple
         "the same component. This is the least stable one."
     )
     return [("Stability", f"{stable.min():.2f}", f"Component {int(stable.argmin()) + 1}. {meaning}")]
-
-
-def stream_lines(model: Any) -> list[tuple[str, str, str]]:
-    """Return the diagnostics of a stream, which has no `result_`."""
-    if not hasattr(model, "method_"):
-        return []
-    samples = f"{model.n_samples_seen_:,} samples"
-    return [("What ran", samples, model.method_[:1].upper() + model.method_[1:] + ".")]
