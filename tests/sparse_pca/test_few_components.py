@@ -97,25 +97,6 @@ def test_products_are_all_that_is_asked_of_the_data(At, form):
     assert [given.value, own.value] == pytest.approx([dense.value] * 2, rel=1e-8)
 
 
-def test_the_loop_keeps_its_books(At):
-    level = 0.3 * np.linalg.norm(At, axis=0).max()
-    result = maximise(At, start(At, 3), level, tol=1e-5)
-    assert result.determinant is None
-    assert result.U.shape == (12, 3)
-    assert len(result.trace) == result.sweeps + 1
-    assert np.isfinite(result.trace.gradient_norm).all()
-    assert result.trace.gradient_norm[-1] < 1e-3 * result.trace.gradient_norm[0]
-    assert np.all(np.diff(result.trace.flops) > 0)
-    assert result.phases[0].gain == pytest.approx(result.value - result.trace.value[0])
-    assert "times the value" in result.message
-    again = maximise(At, start(At, 3), level, tol=1e-5)
-    assert again.flops == result.flops
-    early = maximise(At, start(At, 3), level, tol=1e-5, max_iter=2)
-    assert (early.sweeps, early.converged) == (2, False)
-    assert "max_iter = 2" in early.message
-    assert early.trace.value == result.trace.value[:3]
-
-
 @pytest.mark.parametrize("counts", [[500, 3, 1], [2, 3, 1], [500, 400, 450], [0, 0, 0]])
 def test_scores_by_few_features_are_the_scores(rng, counts):
     At, S = rng.standard_normal((9, 600)), np.zeros((3, 600))

@@ -261,14 +261,6 @@ def test_no_less_than_greedy_gpower_with_its_own_counts(seed, alpha, penalty):
     assert adjusted(model.components_ @ X.T) >= adjusted(Z @ X.T) * (1 - 1e-6)
 
 
-def test_many_components_begin_with_rotations_too():
-    X = centred(1, n=8, d=20)
-    few = SparsePCA(7, n_nonzero=4).fit(X)
-    one_by_one_only = ascend(SampleForm(X), began(X, [4] * 7), np.full(7, 4), 0.0, 100)
-    assert few.result_.value >= one_by_one_only.explained * (1 - 1e-9)
-    assert few.explained_variance_ratio_.sum() > 0.6
-
-
 @FORMS
 @pytest.mark.parametrize("seed", range(4))
 def test_a_loading_gives_way_to_one_that_explains_more_beside_the_others(seed, form):
@@ -345,16 +337,6 @@ def test_tall_tables_are_fitted_through_products_with_the_same_components(rng):
     total = SparsePCA(20, n_nonzero=("total", 600)).fit(X)
     assert total.n_nonzero_.sum() == 600
     assert total.explained_variance_ratio_.sum() >= share * (1 - 1e-6)
-
-
-def test_tall_tables_of_low_rank_take_the_way_through_samples(rng):
-    X = rng.standard_normal((900, 12)) @ rng.standard_normal((12, 600))
-    model = SparsePCA(8, n_nonzero=20).fit(X)
-    np.testing.assert_array_equal(model.n_nonzero_, 20)
-    assert model.result_.rotations > 0
-    np.testing.assert_allclose(
-        model.explained_variance_, metrics.adjusted_variance(X, model.components_), rtol=1e-6
-    )
 
 
 def test_the_loadings_of_an_earlier_fit_stay():

@@ -231,13 +231,11 @@ class CountSearch:
     def _starts(self) -> Iterator[Callable[[], SparseRows]]:
         """Loadings one by one, and rotations."""
         yield partial(self._rotated, shared=True)
-        yield partial(self._one_by_one, np.sort(self.counts)[::-1])
+        found = partial(one_by_one, self.table, self.axes, self.squares)
+        yield partial(found, np.sort(self.counts)[::-1])
         if np.any(np.diff(self.counts) > 0):
-            yield partial(self._one_by_one, self.counts)
+            yield partial(found, self.counts)
         yield partial(self._rotated, shared=False)
-
-    def _one_by_one(self, counts: np.ndarray) -> SparseRows:
-        return one_by_one(self.table, self.axes, self.squares, counts)
 
     def _rotated(self, shared: bool) -> SparseRows:
         Y, sweeps, rotations = rotated(self.axes, self.counts, self.options.max_iter, shared)

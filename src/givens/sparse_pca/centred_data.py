@@ -15,7 +15,6 @@ where δ is known when the pass is done.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -160,8 +159,9 @@ class CentredData:
         if self._through_nonzeros(features):
             C = np.zeros((len(features), len(features)))
             X = _taken(self.X, features).tocsr()
-            # As many entries as the caches hold, and enough for a walk through C.
-            for part in _row_blocks(X.indptr, max(CACHED_ENTRIES, 64 * len(features))):
+            # About as many entries as the caches hold, and enough for a walk through C.
+            entries = max(CACHED_ENTRIES, 64 * len(features))
+            for part in parallel.slices(X.shape[0], max(1, entries * X.shape[0] // max(X.nnz, 1))):
                 block = sparse.csr_matrix(X[part])
                 block.sort_indices()
                 block.data = block.data.astype(np.float64) / moments.power
@@ -259,14 +259,6 @@ def _taken(X: Any, features: np.ndarray) -> Any:
     if len(features) == X.shape[1]:
         return X
     return X[:, features] if sparse.issparse(X) else X.take(features, axis=1)
-
-
-def _row_blocks(starts: np.ndarray, entries: int) -> list[slice]:
-    """The rows of a csr matrix in blocks of about so many entries."""
-    last = len(starts) - 1
-    edges = np.searchsorted(starts, np.arange(entries, max(int(starts[-1]), 1), entries))
-    edges = np.unique(np.concatenate(([0], np.minimum(edges, last), [last])))
-    return [slice(int(start), int(stop)) for start, stop in pairwise(edges)]
 
 
 def factor_covariance(R: np.ndarray, n_obs: int, scale: bool) -> tuple[np.ndarray, FeatureMoments]:

@@ -39,7 +39,7 @@ from givens.sparse_pca.centred_data import (
 from givens.sparse_pca.loadings import Loadings, solve
 from givens.sparse_pca.options import Counts, FitOptions, Threshold, fit_options
 from givens.sparse_pca.stability import resampled
-from givens.sparse_pca.truncated_power import SampleForm, SparseRows, reported_order
+from givens.sparse_pca.truncated_power import ProductForm, SampleForm, SparseRows, reported_order
 from givens.support.arguments import (
     are,
     dense,
@@ -74,20 +74,21 @@ class SparseScores(Transformer):
         """X as validated; its missing values are estimated if the model was fitted with `missing`."""
         check_is_fitted(self)
         completion = getattr(self, "completion_", None)
-        try:
-            X = validate_data(
-                self,
-                X,
-                accept_sparse=("csr", "csc"),
-                dtype=[np.float64, np.float32],
-                reset=False,
-                ensure_all_finite=finite_or_missing(X, completion is not None),
-            )
-        except ValueError as error:
-            raise missing_explained(error, X) from None
+        X = self._checked(X, completion is not None, reset=False)
         if completion is None or sparse.issparse(X) or not (holes := np.isnan(X)).any():
             return X
         return completion.fill(X.astype(np.float64), holes).astype(X.dtype)
+
+    def _checked(self, X: Any, missing: bool, **options: Any) -> Any:
+        """X as scikit-learn's checks return it; with missing values, where they are estimated."""
+        dtype, finite = [np.float64, np.float32], finite_or_missing(X, missing)
+        forms = ("csr", "csc")
+        try:
+            return validate_data(
+                self, X, accept_sparse=forms, dtype=dtype, ensure_all_finite=finite, **options
+            )
+        except ValueError as error:
+            raise missing_explained(error, X) from None
 
     def transform(self, X: Any) -> np.ndarray:
         """The scores (X − mean)Zᵀ, Z the loadings by rows, of any source of rows.
@@ -185,14 +186,7 @@ def find_components(
     moments = data.moments
     total = float(np.sum(moments.norms**2)) if total is None else total
     warn_of_dominant_feature(moments.norms**2, total, names)
-    if options.counts is not None and options.max_iter:
-        features, table, loadings = cardinality.solve(data, options, previous, rng)
-    else:
-        features = screen(moments.norms, options)
-        At = data.factor(features, options.m, implicit=not options.all_columns(data.shape[0]))
-        if previous is not None:
-            start = polar(At @ previous[:, features].T)
-        table, loadings = SampleForm(At), solve(At, options, start, rng)
+    features, table, loadings = _loadings(data, options, rng, previous, start)
     Z, empty = fill_empty(loadings, moments.norms[features])
     if empty:
         loadings = replace(loadings, Z=Z, scores=table.scores(SparseRows.of(Z)).T)
@@ -221,6 +215,23 @@ def find_components(
             result=in_units(loadings.result, moments.unit),
             idle=0 if empty else int(np.count_nonzero(idle)),
         )
+
+
+def _loadings(
+    data: CentredData | CovarianceData,
+    options: FitOptions,
+    rng: np.random.Generator,
+    previous: np.ndarray | None,
+    start: np.ndarray | None,
+) -> tuple[np.ndarray, SampleForm | ProductForm, Loadings]:
+    """Features, the data of these, and the loadings of a threshold or of counts."""
+    if options.counts is not None and options.max_iter:
+        return cardinality.solve(data, options, previous, rng)
+    features = screen(data.moments.norms, options)
+    At = data.factor(features, options.m, implicit=not options.all_columns(data.shape[0]))
+    if previous is not None:
+        start = polar(At @ previous[:, features].T)
+    return features, SampleForm(At), solve(At, options, start, rng)
 
 
 def with_signs(Z: np.ndarray) -> np.ndarray:
@@ -468,17 +479,7 @@ class SparsePCA(SparseScores):
             if refused := [name for name, value in given.items() if value is not None]:
                 raise ValueError(f"{refused[0]} is for samples in memory: leave it out with data in chunks")
             return self._fit_chunks(Rows(X, self, Numbers(sparse=True)))
-        try:
-            X = validate_data(
-                self,
-                X,
-                accept_sparse=("csr", "csc"),
-                dtype=[np.float64, np.float32],
-                ensure_min_samples=2,
-                ensure_all_finite=finite_or_missing(X, self.missing is not None),
-            )
-        except ValueError as error:
-            raise missing_explained(error, X) from None
+        X = self._checked(X, self.missing is not None, ensure_min_samples=2)
         X, weights = weighted_rows(X, sample_weight, counted=True)
         resamples = self._resamples(X.shape[0])
         X = self._completed(X, weights)

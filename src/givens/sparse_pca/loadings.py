@@ -75,12 +75,15 @@ def solve(
             lambda V: _rotated(At, objective, options, levels, V, rng),
             lambda found: found.result.value,
         )
-    best.result = replace(best.result, flops=counter.flops)
+    best.result = replace(
+        best.result,
+        flops=counter.flops,
+        sweeps=sum(found.result.sweeps for found in runs),
+        rotations=sum(found.result.rotations for found in runs),
+    )
     if len(runs) > 1:
         best.result = replace(
             best.result,
-            sweeps=sum(found.result.sweeps for found in runs),
-            rotations=sum(found.result.rotations for found in runs),
             method=f"{best.result.method}; the best of {len(runs)} starts",
             starts=np.array([found.result.value for found in runs]),
         )

@@ -71,29 +71,23 @@ def sparse_pca_path(
     """
     from givens.sparse_pca.estimator import SparsePCA
 
-    for name in ("threshold", "n_nonzero"):
-        if name in parameters:
-            raise TypeError(f"sparse_pca_path sets {name} itself; give thresholds to choose them")
     if thresholds is None:
         thresholds = np.geomspace(0.01, 0.7, whole(n_thresholds, "n_thresholds", 1))
     thresholds = np.sort(np.asarray(thresholds, dtype=np.float64).ravel())
     if not len(thresholds):
         raise ValueError("thresholds must hold at least one threshold, got none")
-    model, previous, rows = SparsePCA(n_components, **parameters), None, []
+    models = list[SparsePCA]()
     with warnings.catch_warnings():
         # At large thresholds components are empty, which needs no warning here.
         warnings.filterwarnings("ignore", message="nothing of", category=UserWarning)
         for threshold in thresholds:
-            model.set_params(threshold=(penalty, float(threshold)))._fit_from(X, previous=previous)
-            previous = model.components_
-            rows.append(
-                (
-                    model.gamma_[0],
-                    model.n_nonzero_,
-                    model.explained_variance_ratio_,
-                    model.projected_variance_ratio_,
-                    model.components_,
-                )
-            )
-    columns = [np.array(column) for column in zip(*rows)]
-    return SparsePath(thresholds, *columns)
+            model = SparsePCA(n_components, threshold=(penalty, float(threshold)), **parameters)
+            models.append(model._fit_from(X, previous=models[-1].components_ if models else None))
+    return SparsePath(
+        thresholds,
+        np.array([model.gamma_[0] for model in models]),
+        np.array([model.n_nonzero_ for model in models]),
+        np.array([model.explained_variance_ratio_ for model in models]),
+        np.array([model.projected_variance_ratio_ for model in models]),
+        np.array([model.components_ for model in models]),
+    )
