@@ -86,17 +86,6 @@ def test_by_gradient_is_the_greedy_matching(n, seed):
     assert sorted(first) == sorted(greedy)
 
 
-def test_the_gate_lets_only_steep_pairs_through():
-    slopes = np.triu(np.random.default_rng(3).standard_normal((8, 8)), 1)
-    delta = 0.2
-    norm = np.sqrt(2 * np.sum(slopes**2))
-    for blocks in deal(ByGradient(delta=delta), Shape(8, 8), gain=1.0, slopes=slopes):
-        assert all(abs(slopes[b]) >= delta * norm for b in blocks)
-    # A gate that nothing passes lets the largest through, so that the run goes on.
-    lone = deal(ByGradient(delta=1.0), Shape(8, 8), gain=1.0, slopes=slopes)[0]
-    assert lone == [np.unravel_index(np.argmax(np.abs(slopes)), slopes.shape)]
-
-
 def test_without_any_gradient_every_pair_is_tried():
     dealt = deal(ByGradient(), Shape(5, 5), slopes=np.zeros((5, 5)))
     assert sorted(b for blocks in dealt for b in blocks) == sorted(pairs_of(Shape(5, 5)))
@@ -125,8 +114,6 @@ def test_schedules_by_name():
     [
         (lambda: Tournament(block=1), "block must be"),
         (lambda: Tournament(block=2.5), "block must be"),
-        (lambda: ByGradient(delta=0), "delta must be"),
-        (lambda: ByGradient(delta=2), "delta must be"),
     ],
 )
 def test_impossible_schedules(make, message):

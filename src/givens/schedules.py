@@ -11,7 +11,7 @@ whose pairs are solved together.
 | `Cyclic` | (0,1), (0,2), ... row by row | Jacobi's cyclic method |
 | `Shuffled` | every pair once, in a new random order each sweep | |
 | `Tournament` | every pair once, in rounds of disjoint pairs | parallel Jacobi methods |
-| `ByGradient` | the largest \\|g'_ij\\| first, or those with \\|g'_ij\\| ≥ δ‖∇f‖ | classical Jacobi; Jacobi-G |
+| `ByGradient` | the largest \\|g'_ij\\| first | classical Jacobi |
 """
 
 from __future__ import annotations
@@ -212,16 +212,7 @@ class Tournament(Schedule):
 
 @dataclass(frozen=True)
 class ByGradient(Schedule):
-    """The pairs with large derivatives.
-
-    Parameters
-    ----------
-    block : int, default=2
-        Number of columns that are solved together.
-    delta : float, optional
-        None: every round has the pair with the largest |g'_ij|, then the largest that shares no column with it, and so on. A
-        number δ: the pairs in cyclic order, without those whose |g'_ij| < δ‖∇f‖ when it is their turn (Jacobi-G). If no pair
-        passes, the one with the largest derivative does: some pair always has |g'_ij| ≥ ‖∇f‖/√(n(n−1)).
+    """The pair with the largest |g'_ij|, then the largest that shares no column with it, and so on: a round.
 
     Notes
     -----
@@ -229,61 +220,26 @@ class ByGradient(Schedule):
     a run does not end at a saddle point.
     """
 
-    delta: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.delta is not None and not 0 < self.delta <= 1:
-            raise ValueError(f"delta must be in (0, 1], got {self.delta!r}")
-
     def sweep(self, shape: Shape, rng: np.random.Generator, derivatives: Derivatives) -> Rounds:
         """Yield the rounds of one sweep."""
-        visits, position, gain = 0, 0, 1.0
-        while visits < shape.pairs and (gain > 0 or self.delta is not None):
-            size = self._sizes(shape, derivatives)
-            if self.delta is None:
-                blocks = largest_blocks(size, shape, self.block)
-            else:
-                blocks, position = self._gated(size, shape, position)
+        visits, gain = 0, 1.0
+        while visits < shape.pairs and gain > 0:
+            slopes = derivatives()
+            if slopes is None:
+                raise ValueError(
+                    "the schedule by gradient needs slopes, which this objective's look does not give; use 'tournament' or "
+                    "'shuffled'"
+                )
+            size = np.triu(np.abs(slopes), 1)
+            size[shape.active :] = 0
+            blocks = largest_blocks(size, shape, self.block)
             if not len(blocks):
                 break
             visits += sum(Shape(len(block), int(np.sum(block < shape.active))).pairs for block in blocks)
             gain = yield blocks
         # All slopes vanish, or they are rounding errors, since the pairs with the largest ones do not gain.
-        if visits == 0 or (gain <= 0 and self.delta is None):
+        if visits == 0 or gain <= 0:
             yield from Tournament(self.block).sweep(shape, rng, derivatives)
-
-    def _sizes(self, shape: Shape, derivatives: Derivatives) -> np.ndarray:
-        slopes = derivatives()
-        if slopes is None:
-            raise ValueError(
-                "the schedule by gradient needs slopes, which this objective's look does not give; use 'tournament' or 'shuffled'"
-            )
-        size = np.triu(np.abs(slopes), 1)
-        size[shape.active :] = 0
-        return size
-
-    def _gated(self, size: np.ndarray, shape: Shape, position: int) -> tuple[Blocks, int]:
-        """The pairs that pass, from a position in the cyclic order, up to the first that shares a column; the next position."""
-        pairs = all_pairs(shape)
-        order = np.roll(pairs, -position, axis=0)
-        slopes = size[order[:, 0], order[:, 1]]
-        assert self.delta is not None
-        passing = np.flatnonzero(slopes >= self.delta * np.sqrt(2 * np.sum(size**2)))
-        if not slopes.any():
-            return [], position
-        if len(passing) == 0:
-            passing = np.array([np.argmax(slopes)])
-        chosen: list[np.ndarray] = []
-        seen: set[int] = set()
-        for k in passing:
-            i, j = order[k].tolist()
-            if i in seen or j in seen:
-                break
-            chosen.append(order[k])
-            seen |= {i, j}
-            last = k
-        return as_round(chosen), (position + int(last) + 1) % len(pairs)
 
 
 def largest_blocks(size: np.ndarray, shape: Shape, block: int) -> Blocks:
