@@ -14,27 +14,26 @@ from givens.app.commands.topics import topic_map
 from givens.datasets import make_topics
 
 
-def test_em_that_was_cut_is_said(givens, tmp_path):
+def em_without_clusters():
     """The decomposition converges in any case; whether the answer has depends on what follows it."""
-    values = np.random.default_rng(0).normal(size=(80, 5)) + np.eye(3, 5)[np.arange(80) % 3]
-    np.save(tmp_path / "x.npy", values)
-    for steps in (1, 500):
-        run = givens("mixture", "x.npy", "-k", 3, "--max-iter", steps, "--out", f"out{steps}", "--json")
-        summary = json.loads(run.out)
-        assert summary["converged"] == (steps == 500)
-        assert ("EM did not converge in 1 step" in summary["message"]) == (steps == 1)
-        assert summary["warnings"] == ([summary["message"]] if steps == 1 else [])
+    return np.random.default_rng(0).normal(size=(80, 5)) + np.eye(3, 5)[np.arange(80) % 3]
 
 
-def test_passes_that_were_cut_are_said(givens, tmp_path):
-    X = make_topics(300, n_components=3, n_words=40, random_state=0).X.toarray()
-    np.save(tmp_path / "x.npy", X)
-    line = ["topics", "x.npy", "-k", 3, "--samples", "rows", "--out", "out", "--json", "--max-iter"]
-    for max_iter in (1, 60):
-        summary = json.loads(givens(*line, max_iter).out)
-        assert summary["converged"] == (max_iter == 60)
-        assert "raised the bound per word by" in summary["message"]
-        assert ("not converged with max_iter=1" in summary["message"]) == (max_iter == 1)
+def counts():
+    return make_topics(300, n_components=3, n_words=40, random_state=0).X.toarray()
+
+
+@pytest.mark.parametrize(
+    ("command", "data", "enough"), [("mixture", em_without_clusters, 500), ("topics", counts, 60)]
+)
+def test_a_fit_that_was_cut_is_said(givens, tmp_path, command, data, enough):
+    np.save(tmp_path / "x.npy", data())
+    line = [command, "x.npy", "-k", 3, "--samples", "rows", "--out", "out", "--json", "--max-iter"]
+    for steps in (1, enough):
+        summary = json.loads(givens(*line, steps).out)
+        assert summary["converged"] == (steps == enough)
+        assert ("max_iter = 1 reached" in summary["message"]) == (steps == 1)
+        assert any("max_iter" in warning for warning in summary["warnings"]) == (steps == 1)
 
 
 def test_the_plane_of_means_is_orthonormal():
