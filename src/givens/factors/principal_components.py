@@ -62,38 +62,49 @@ def principal_components(rows: Rows, options: ComponentOptions, sample_weight: A
         name = "rotated-pca-products" if products else "rotated-pca-moments"
         return rows.total(Moments(features, rows.unit(), products=products), name)
 
+    way = _way(table, features, weights, options)
+    samples = rows.samples if table is None else table.shape[0]
+    if samples is not None:
+        _check(options.n_components, samples, features, way)
+    if way == "samples":
+        spectrum = _from_samples(dense(table), weights, moments, options)
+    else:
+        with parallel.pool(options.threads):
+            spectrum = (
+                _from_sketch(rows, options) if way == "sketch" else _from_products(rows, moments, options)
+            )
+    if samples is None:
+        _check(options.n_components, spectrum.count, features, way)
+    return _as_pca(spectrum, options.n_components, rows), spectrum
+
+
+def _way(table: Any, features: int, weights: np.ndarray | None, options: ComponentOptions) -> str:
+    """Where the components come from: the "samples", the "products" of features, or a "sketch"."""
     in_memory = table is not None and (
         not sparse.issparse(table) or max(table.shape) <= MOST_PRODUCT_FEATURES
     )
-    sketched = not in_memory and features > MOST_PRODUCT_FEATURES
-    if sketched and weights is not None:
-        raise ValueError(
-            f"sample_weight needs the products of all features, and more than {MOST_PRODUCT_FEATURES} sparse features have too "
-            "many: leave it out, or make X dense"
-        )
-    samples = rows.samples if table is None else table.shape[0]
-    if samples is not None:
-        _check(options.n_components, samples, features, sketched, in_memory)
-    if table is not None and in_memory and not _through_products(table.shape, options):
-        spectrum = _from_samples(dense(table), weights, moments, options)
-    elif options.svd_solver not in ("auto", "covariance_eigh"):
+    if in_memory and not _through_products(table.shape, options):
+        return "samples"
+    if options.svd_solver not in ("auto", "covariance_eigh"):
         raise ValueError(
             f"svd_solver={options.svd_solver!r} is for dense samples in memory: leave it out with a dask array or a large "
             "sparse matrix"
         )
-    else:
-        with parallel.pool(options.threads):
-            spectrum = _from_sketch(rows, options) if sketched else _from_products(rows, moments, options)
-    if samples is None:
-        _check(options.n_components, spectrum.count, features, sketched, in_memory)
-    return _as_pca(spectrum, options.n_components, rows), spectrum
+    if features <= MOST_PRODUCT_FEATURES:
+        return "products"
+    if weights is not None:
+        raise ValueError(
+            f"sample_weight needs the products of all features, and more than {MOST_PRODUCT_FEATURES} sparse features have too "
+            "many: leave it out, or make X dense"
+        )
+    return "sketch"
 
 
-def _check(n_components: Any, samples: int, features: int, sketched: bool, in_memory: bool) -> None:
+def _check(n_components: Any, samples: int, features: int, way: str) -> None:
     """Refuse too few samples, and a number of components that PCA would refuse, or that a sketch cannot tell."""
     if samples < 2:
         raise ValueError("X has 1 sample, and components need at least 2")
-    if in_memory and isinstance(n_components, str):
+    if way == "samples" and isinstance(n_components, str):
         return  # "mle" is for PCA to check
     number, _ = number_or_share(
         n_components,
@@ -101,7 +112,7 @@ def _check(n_components: Any, samples: int, features: int, sketched: bool, in_me
         min(samples, features),
         "as many as X has samples or features, or a share of the variance",
     )
-    if sketched and number is None:
+    if way == "sketch" and number is None:
         raise ValueError(
             f"n_components={n_components!r} needs the products of all features, and more than {MOST_PRODUCT_FEATURES} "
             "features have too many: give the number of components"

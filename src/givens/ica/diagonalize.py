@@ -21,9 +21,6 @@ from givens.result import Result
 from givens.solve.minimize import minimize
 from givens.support.arguments import as_array, warn_caller
 
-PART_ENTRIES = 1 << 20
-"""Entries of the matrices that are read at a time; each QR decomposition also decomposes what the parts before left."""
-
 
 def joint_diagonalize(
     matrices: Any,
@@ -189,4 +186,5 @@ def _rotated(X: np.ndarray, V: np.ndarray) -> np.ndarray:
 
 
 def _parts(X: np.ndarray, least: int = 1) -> list[slice]:
-    return parallel.slices(len(X), max(least, PART_ENTRIES // (X.shape[1] * X.shape[2])))
+    """Parts of 8 MB that are read at a time; each QR decomposition also decomposes what the parts before left."""
+    return parallel.slices(len(X), max(least, (1 << 20) // (X.shape[1] * X.shape[2])))
