@@ -108,10 +108,10 @@ def _centre_densely() -> None:
 def _take_whole_scores() -> None:
     from givens.numerics import tiles
     from givens.objectives import sparse_columns
-    from givens.sparse_pca import forms, loadings, tracked_counts
+    from givens.sparse_pca import cardinality, loadings, truncated_power
 
     few_allowed = tiles.scores
-    for module in (tiles, sparse_columns, tracked_counts, forms, loadings):
+    for module in (tiles, sparse_columns, cardinality, truncated_power, loadings):
         module.scores = lambda S, At, few: few_allowed(S, At, few=False)
 
 

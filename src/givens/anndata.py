@@ -81,22 +81,36 @@ def sparse_pca(
     if copy:
         adata = adata.copy()
     model, scores = (_streamed if adata.isbacked else _fitted)(values, mask, n_components, parameters)
+    keys = ("X_pca", "PCs", "pca") if key_added is None else (key_added,) * 3
+    column = mask_var if isinstance(mask_var, str) else None
+    _store(adata, model, scores, mask, keys, {"mask_var": column, "layer": layer})
+    return adata if copy else None
+
+
+def _store(
+    adata: AnnData,
+    model: Any,
+    scores: np.ndarray,
+    mask: np.ndarray | None,
+    keys: tuple[str, str, str],
+    chosen: dict[str, str | None],
+) -> None:
+    """Keep scores, weights and variances where scanpy looks for them; `chosen` are the layer and the column of the mask."""
     weights = np.zeros((adata.n_vars, scores.shape[1]), model.components_.dtype)
     weights[slice(None) if mask is None else mask] = model.components_.T
-    scores_key, weights_key, key = ("X_pca", "PCs", "pca") if key_added is None else (key_added,) * 3
-    adata.obsm[scores_key] = scores
-    adata.varm[weights_key] = weights
-    column = mask_var if isinstance(mask_var, str) else None
-    marks = {"use_highly_variable": column == "highly_variable", "mask_var": column, "layer": layer}
-    method = {"zero_center": True, "method": f"givens.{type(model).__name__}"}
-    adata.uns[key] = {
-        # None cannot be written to .h5ad.
-        "params": {name: value for name, value in (marks | method).items() if value is not None},
+    adata.obsm[keys[0]], adata.varm[keys[1]] = scores, weights
+    adata.uns[keys[2]] = {
+        "params": {
+            "zero_center": True,
+            "use_highly_variable": chosen["mask_var"] == "highly_variable",
+            "method": f"givens.{type(model).__name__}",
+            # None cannot be written to .h5ad.
+            **{name: value for name, value in chosen.items() if value is not None},
+        },
         "variance": np.asarray(model.explained_variance_),
         "variance_ratio": np.asarray(model.explained_variance_ratio_),
         "n_nonzero": np.asarray(model.n_nonzero_),
     }
-    return adata if copy else None
 
 
 def _values(adata: AnnData, layer: str | None) -> Any:
