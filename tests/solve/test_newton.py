@@ -212,12 +212,3 @@ def test_curvatures_of_inactive_columns_are_not_read(rng):
     )
     assert unknown.converged
     assert unknown.value == pytest.approx(plain.value, rel=1e-9)
-
-
-class Without(Columns):
-    def __init__(self, A, contrast, part):
-        super().__init__(A, contrast)
-        self.part = part
-
-    def look(self, state, Q=None, slopes=True):
-        return super().look(state, Q, slopes)._replace(**{self.part: None})

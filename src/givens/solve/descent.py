@@ -72,7 +72,7 @@ class Descent(Phase):
         following = phases[phases.index(self.name) + 1 :]
         self.before_newton = following[:1] == ("newton",) and run.objective.second is not None
         self.curved = curved
-        # With curvatures ten steps are enough. Without them, twice as many as fit into a cache would be too slow.
+        # With curvatures ten steps are enough. Without them, as many as a cache holds, between 20 and 60; fewer of the largest.
         size = len(self.pairs)
         most = 10 if curved else min(max(CACHE_NUMBERS // (2 * size), 20), 60)
         self.past = Memory(size, max(3, min(most, 5 * CACHE_NUMBERS // size)))
