@@ -100,7 +100,7 @@ def test_backed_objects_are_streamed(tmp_path, monkeypatch, sparse, layer):
     adata, values = cells(sparse)
     adata.write_h5ad(tmp_path / "x.h5ad")
     backed = read_h5ad(tmp_path / "x.h5ad", backed="r")
-    monkeypatch.setattr("givens.anndata.PART_ENTRIES", 7 * 30)
+    monkeypatch.setattr("givens.anndata.READ_ENTRIES", 7 * 30)
     sparse_pca(backed, 2, n_nonzero=4, layer=layer, random_state=0)
     data = values[:, ::3] * (1 if layer is None else 2)
     model = StreamingSparsePCA(n_components=2, n_nonzero=4, random_state=0).fit(data)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["sparse_pca"]
 
-PART_ENTRIES = 1 << 22
+READ_ENTRIES = 1 << 22
 """Entries of a file that are in memory at a time: 32 MB."""
 
 
@@ -151,7 +151,7 @@ def _streamed(
 def _parts(values: Any, mask: np.ndarray | None) -> Iterator[Any]:
     """Some rows of a matrix in a file at a time, with the columns of the mask."""
     cells, genes = values.shape
-    step = max(1, PART_ENTRIES // max(genes, 1))
+    step = max(1, READ_ENTRIES // max(genes, 1))
     for start in range(0, cells, step):
         part = values[start : start + step]
         yield part if mask is None else part[:, mask]
