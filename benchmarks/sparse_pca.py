@@ -21,7 +21,7 @@ from benchmarks._prostate import prostate
 from benchmarks.streaming import cells
 from givens import minimize
 from givens.datasets import sparse_modules
-from givens.kernels.sparse_pair import ROOM, exact_search, search
+from givens.kernels.sparse_pair import exact_search, search
 from givens.objectives import SparseColumns
 from givens.rotations import random_orthogonal
 from paper.baselines import gpower
@@ -80,19 +80,18 @@ def others(report):
 
 def pairs(report, A, gamma):
     """The pair problem by itself: exactly, and by a grid alone, beside the plain search by sorted breakpoints."""
-    levels, room = (gamma, gamma), np.empty(ROOM)
     rng = np.random.default_rng(0)
     chosen = [rng.choice(A.shape[1], 2, replace=False) for _ in range(PAIRS)]
     columns = [np.ascontiguousarray(A[np.hypot(*A[:, pair].T) > gamma][:, pair].T) for pair in chosen]
 
     def exact():
-        return [exact_search(x, y, len(x), *levels, False, 0.0, 1e-15, room)[1] for x, y in columns]
+        return [exact_search((x, y, len(x), gamma, gamma, False), 0.0, 1e-15)[1] for x, y in columns]
 
     def grid():
-        return [search(x, y, len(x), *levels, False, 0.0, 1e-15, True, 1.0, room)[1] for x, y in columns]
+        return [search((x, y, len(x), gamma, gamma, False), 0.0, 1e-15, True, 1.0)[1] for x, y in columns]
 
     timed = report.race({"exact": exact, "grid": grid}, repeat=5, warm=1)
-    best = np.array([breakpoint_search(x, y, levels)[1] for x, y in columns])
+    best = np.array([breakpoint_search(x, y, (gamma, gamma))[1] for x, y in columns])
     energies = np.array([np.sum(pair**2) for pair in columns])
     for name, timing in timed.items():
         short = int(np.sum(best - np.array(timing.value) > 1e-13 * energies))

@@ -44,17 +44,15 @@ class FewEvaluations(Threshold):
 
     def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A good angle of each pair, from the rows that can count."""
-        from givens.kernels.sparse_pair import ROOM, search
+        from givens.kernels.sparse_pair import search
 
         angles, gains, flops = np.zeros(len(pairs)), np.zeros(len(pairs)), 0.0
-        room = np.empty(ROOM)
         for k, (i, j) in enumerate(pairs):
             level = float(self.levels[i])
             some = Y[i] ** 2 + Y[j] ** 2 > level * level
             x, y = Y[i, some], Y[j, some]
-            angles[k], gains[k], spent = search(
-                x, y, len(x), level, level, False, self.noise, ACCURACY, True, 1.0, room
-            )
+            pair = x, y, len(x), level, level, False
+            angles[k], gains[k], spent = search(pair, self.noise, ACCURACY, True, 1.0)
             flops += spent + 3.0 * Y.shape[1]
         flop_counts.count(flops)
         return turn(angles), gains

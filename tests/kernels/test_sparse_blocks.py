@@ -30,7 +30,7 @@ def test_a_block_gains_at_least_what_it_says_and_its_rotation_is_orthogonal(
     C, rows, others = sparse_blocks.compact(Y, np.arange(9), 2.0 / np.sqrt(2))
     np.testing.assert_array_equal(np.sort(np.append(rows, others)), np.arange(400))
     steps = np.empty((36, 4))
-    Qt = np.empty((9, 9))
+    Qt = np.eye(9)
     gain, turned, flops = sparse_blocks.turn_block(C, levels, l0, 1e-12, 0.1, 1e-2, relaxation, Qt, steps)
     assert turned > 0
     assert flops > 0

@@ -17,12 +17,8 @@ import numpy as np
 
 from givens.kernels.compile import inline, kernel
 from givens.kernels.rotate import rotate_pair
-from givens.kernels.sparse_pair import ROOM, exact_search, search
+from givens.kernels.sparse_pair import exact_search, search
 from givens.kernels.threshold import above
-
-TILE = 192  # number of features in one matrix product
-FEW = 16  # up to this number of features, all angles are searched
-WIDE = 0.125  # share of the features above which a column has no list
 
 
 @inline
@@ -30,26 +26,22 @@ def _union(
     x: np.ndarray,
     y: np.ndarray,
     ones: np.ndarray,
-    size_one: int,
     others: np.ndarray,
-    size_other: int,
     seen: np.ndarray,
     stamp: int,
     rows: np.ndarray,
     a: np.ndarray,
     b: np.ndarray,
 ) -> int:
-    """Gather the entries of both lists, each once; `seen` has the last stamp of each entry."""
+    """Gather the entries of both lists, each once, and return their number; `seen` has the last stamp of each entry."""
     number = 0
-    for t in range(size_one):
-        k = ones[t]
+    for k in ones:
         seen[k] = stamp
         rows[number] = k
         a[number] = x[k]
         b[number] = y[k]
         number += 1
-    for t in range(size_other):
-        k = others[t]
+    for k in others:
         # A comparison of |x[k]| with the edge would not do: x[k] may have grown above it without being in the list of x.
         if seen[k] != stamp:
             rows[number] = k
@@ -57,6 +49,19 @@ def _union(
             b[number] = y[k]
             number += 1
     return number
+
+
+@inline
+def _listed(y: np.ndarray, rows: np.ndarray, edge: float, members: np.ndarray, limit: int) -> int:
+    """Write those of some entries that exceed the edge into `members`; return their number, or -1 if it exceeds `limit`."""
+    size = 0
+    for k in rows:
+        if abs(y[k]) > edge:
+            if size == limit:
+                return -1
+            members[size] = k
+            size += 1
+    return size
 
 
 @inline
@@ -85,12 +90,11 @@ def solve_pairs(
     gains = np.zeros(len(pairs))
     a = np.empty(Y.shape[1])
     b = np.empty(Y.shape[1])
-    values = np.empty(ROOM)
     rotated, flops = 0, 0.0
     for p in range(len(pairs)):
         i, j = pairs[p]
         number, looked = gather(Y[i], Y[j], min(levels[i], levels[j]), a, b)
-        theta, gain, cost = exact_search(a, b, number, levels[i], levels[j], l0, floor, accuracy, values)
+        theta, gain, cost = exact_search((a, b, number, levels[i], levels[j], l0), floor, accuracy)
         c, s = np.cos(theta), np.sin(theta)
         rotations[p, 0, 0] = rotations[p, 1, 1] = c
         rotations[p, 1, 0] = s
@@ -147,8 +151,9 @@ def install(
         y = Y[block[j]]
         for t in range(len(rows)):
             y[rows[t]] = C[j, t]
-    for start in range(0, len(others), TILE):
-        number = min(TILE, len(others) - start)
+    most = 192  # features in a tile
+    for start in range(0, len(others), most):
+        number = min(most, len(others) - start)
         tile = np.empty((width, number), Y.dtype)
         for j in range(width):
             y = Y[block[j]]
@@ -173,50 +178,46 @@ def turn_block(
     Qt: np.ndarray,
     steps: np.ndarray,
 ) -> tuple[float, int, float]:
-    """Rotate every pair of the compact columns C once, in place, and write the transposed rotation of the block into Qt.
+    """Rotate every pair of the compact columns C once, in place, and the rows of Qt with them.
 
     A pair is skipped if its quadratic model predicts less than `share` of the mean gain so far, or less than `floor`. `accuracy`
     and `relaxation` are those of `sparse_pair.search`. Returns the gain, the number of rotations and the flops; the first
     rotations are written into `steps`, as i, j, cos θ, sin θ.
     """
     width, number = C.shape
-    # Loops, since `Qt[:] = np.eye(width)` and `levels.min()` take four seconds to compile, because of their error messages.
     least = np.inf
     for i in range(width):
         least = min(least, levels[i])
-        for j in range(width):
-            Qt[i, j] = 1.0 if i == j else 0.0
     edge = least / np.sqrt(2.0)
-    limit = int(WIDE * number)
+    # A column with more features than these has no list: its pairs are solved with all features.
+    limit = number // 8
     members = np.empty((width, limit + 1), np.int32)
     sizes = np.empty(width, np.int64)
     for j in range(width):
         sizes[j] = above(C[j], number, edge, members[j], limit)
     seen = np.zeros(number, np.int64)
     rows = np.empty(2 * limit + 2, np.int32)
-    a = np.empty(2 * limit + 2)
-    b = np.empty(2 * limit + 2)
-    values = np.empty(ROOM)
+    a, b = np.empty(2 * limit + 2), np.empty(2 * limit + 2)
     total, visited, rotated, flops = 0.0, 0, 0, 0.0
     for i in range(width):
         for j in range(i + 1, width):
             if levels[i] == np.inf and levels[j] == np.inf:
                 continue
             visited += 1
-            x = C[i]
-            y = C[j]
-            min_gain = max(floor, share * total / visited)
+            x, y = C[i], C[j]
             # One call of the search for both cases, since every call is compiled separately.
-            if sizes[i] < 0 or sizes[j] < 0:
-                few, p, q, count, everywhere = -1, x, y, number, False
-            else:
-                few = _union(x, y, members[i], sizes[i], members[j], sizes[j], seen, visited, rows, a, b)
-                if few == 0:
-                    continue
-                p, q, count, everywhere = a, b, few, few <= FEW
-            theta, gain, cost = search(
-                p, q, count, levels[i], levels[j], l0, min_gain, accuracy, everywhere, relaxation, values
-            )
+            p, q, count, everywhere = x, y, number, False
+            listed = sizes[i] >= 0 and sizes[j] >= 0
+            if listed:
+                ones, others = members[i, : sizes[i]], members[j, : sizes[j]]
+                count = _union(x, y, ones, others, seen, visited, rows, a, b)
+                # Few features cost little, whatever the number of angles.
+                p, q, everywhere = a, b, count <= 16
+            if count == 0:
+                continue
+            pair = p, q, count, levels[i], levels[j], l0
+            min_gain = max(floor, share * total / visited)
+            theta, gain, cost = search(pair, min_gain, accuracy, everywhere, relaxation)
             flops += cost
             if theta == 0.0:
                 continue
@@ -228,23 +229,9 @@ def turn_block(
             if rotated < len(steps):
                 steps[rotated, 0], steps[rotated, 1], steps[rotated, 2], steps[rotated, 3] = i, j, c, s
             rotated += 1
-            if few < 0:
-                if sizes[i] >= 0:
-                    sizes[i] = above(x, number, edge, members[i], limit)
-                if sizes[j] >= 0:
-                    sizes[j] = above(y, number, edge, members[j], limit)
-            else:
-                size_i, size_j = 0, 0
-                for t in range(few):
-                    k = rows[t]
-                    if abs(x[k]) > edge:
-                        if size_i < limit:
-                            members[i, size_i] = k
-                        size_i += 1
-                    if abs(y[k]) > edge:
-                        if size_j < limit:
-                            members[j, size_j] = k
-                        size_j += 1
-                sizes[i] = size_i if size_i <= limit else -1
-                sizes[j] = size_j if size_j <= limit else -1
+            for k in (i, j):
+                if listed:
+                    sizes[k] = _listed(C[k], rows[:count], edge, members[k], limit)
+                elif sizes[k] >= 0:
+                    sizes[k] = above(C[k], number, edge, members[k], limit)
     return total, rotated, flops

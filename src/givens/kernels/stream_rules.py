@@ -7,7 +7,7 @@ import numpy as np
 from givens.kernels.compile import inline, kernel
 from givens.kernels.rotate import rotate_pair
 from givens.kernels.sparse_blocks import gather
-from givens.kernels.sparse_pair import ROOM, search
+from givens.kernels.sparse_pair import search
 
 
 @inline
@@ -29,12 +29,12 @@ def _turn_pair(
     level: float,
     l0: bool,
     accuracy: float,
-    room: tuple[np.ndarray, np.ndarray, np.ndarray],
+    room: tuple[np.ndarray, np.ndarray],
 ) -> float:
     """Rotate rows p and q of C by an angle found by `search`, and G and Qt with them. Returns the flops."""
-    a, b, values = room
+    a, b = room
     number, looked = gather(C[p], C[q], level, a, b)
-    theta, _gain, cost = search(a, b, number, level, level, l0, 0.0, accuracy, True, 1.0, values)
+    theta, _gain, cost = search((a, b, number, level, level, l0), 0.0, accuracy, True, 1.0)
     if theta == 0.0:
         return cost + looked
     c, s = np.cos(theta), np.sin(theta)
@@ -56,7 +56,7 @@ def _turn_at_random(
     accuracy: float,
     rotations: int,
     state: np.uint64,
-    room: tuple[np.ndarray, np.ndarray, np.ndarray],
+    room: tuple[np.ndarray, np.ndarray],
 ) -> float:
     """Rotate `rotations` random pairs of live rows; `state` is the seed. Returns the flops."""
     kept = len(live)
@@ -94,7 +94,7 @@ def take_in(
     place, and `live` has the indices of the rows that are kept. Returns the flops.
     """
     kept, features = len(live), C.shape[1]
-    room = (np.empty(features), np.empty(features), np.empty(ROOM))
+    room = (np.empty(features), np.empty(features))
     flops = 0.0
     for s in range(samples):
         weakest = 0
