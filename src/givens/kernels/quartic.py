@@ -8,7 +8,7 @@ If only the first of the two columns is active (a crossing pair of the Stiefel f
 sin θ). In a shifted angle ψ = 2θ − φ it is a constant plus A cos ψ + B sin ψ + ρ cos 2ψ with ρ ≥ 0, whose maximum over all angles
 `harmonics.peak` finds.
 
-In both cases the criterion follows from eight sums over the rows, the fourth and second moments of the two columns (`MOMENTS`).
+In both cases the criterion follows from eight sums over the rows, the fourth and second moments of the two columns.
 
 Rows of Y are columns of the mathematics. `kappa` is κ/p here; `sign` is 1 for the maximum, −1 for the minimum.
 """
@@ -24,49 +24,41 @@ from givens.kernels.harmonics import peak, quarter
 from givens.kernels.rotate import rotate_pair
 from givens.support.arguments import EPS
 
-CHUNK = 1024  # number of rows that are summed in the precision of the data
-INSIDE = 13.0  # flops per row of a pair of active columns: x² − y², 2xy, and five sums
-CROSSING = 16.0  # flops per row of a crossing pair: x², xy, y², their products, and eight sums
-MOMENTS = 8  # of a pair x, y: the sums of x⁴, x³y, x²y², xy³, y⁴, x², xy, y²
+FLOPS = 16.0  # per row of a pair: x², xy, y², their products, and eight sums
 
 
 @inline
-def _angle_of(
-    uu: float, vv: float, uv: float, su: float, sv: float, kappa: float, sign: float
-) -> tuple[float, float]:
-    """The best angle and its gain, from the sums of u², v², uv, u and v."""
+def _moments(x: np.ndarray, y: np.ndarray) -> tuple:
+    """The sums of x⁴, x³y, x²y², xy³, y⁴, x², xy, y²."""
+    a, b, m, d, e, xx, xy, yy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for r in range(x.shape[0]):
+        p = np.float64(x[r])
+        q = np.float64(y[r])
+        pp = p * p
+        pq = p * q
+        qq = q * q
+        a += pp * pp
+        b += pp * pq
+        m += pp * qq
+        d += pq * qq
+        e += qq * qq
+        xx += pp
+        xy += pq
+        yy += qq
+    return a, b, m, d, e, xx, xy, yy
+
+
+@inline
+def _angle(moments: tuple, both: bool, kappa: float, sign: float) -> tuple[float, float]:
+    """The best angle of a pair and its gain; `both` if both of its columns are active."""
+    if not both:
+        return _crossing_angle(moments, kappa, sign)
+    a, b, m, d, e, xx, xy, yy = moments
+    # The sums of u², v² and uv, and of u and v.
+    uu, vv, uv, su, sv = max(a - 2.0 * m + e, 0.0), 4.0 * m, 2.0 * (b - d), xx - yy, 2.0 * xy
     P = sign * (2.0 * uv - 2.0 * kappa * su * sv)
     Q = sign * (uu - vv - kappa * (su * su - sv * sv))
     return quarter(P, Q, 16.0 * EPS * (uu + vv))
-
-
-@inline
-def _angle(x: np.ndarray, y: np.ndarray, kappa: float, sign: float) -> tuple[float, float]:
-    """The best angle of two active columns, and its gain."""
-    uu = 0.0
-    vv = 0.0
-    uv = 0.0
-    su = 0.0
-    sv = 0.0
-    # Columns of single precision are summed in single precision within a chunk, which is twice as fast.
-    for start in range(0, x.shape[0], CHUNK):
-        zero = x.dtype.type(0.0)
-        part_uu, part_vv, part_uv, part_u, part_v = zero, zero, zero, zero, zero
-        stop = min(start + CHUNK, x.shape[0])
-        for r in range(start, stop):
-            u = (x[r] - y[r]) * (x[r] + y[r])
-            v = x[r] * y[r]
-            part_uu += u * u
-            part_vv += v * v
-            part_uv += u * v
-            part_u += u
-            part_v += v
-        uu += part_uu
-        vv += 4.0 * part_vv
-        uv += 2.0 * part_uv
-        su += part_u
-        sv += 2.0 * part_v
-    return _angle_of(uu, vv, uv, su, sv, kappa, sign)
 
 
 @inline
@@ -126,34 +118,6 @@ def _crossing_angle(moments: tuple, kappa: float, sign: float) -> tuple[float, f
     return theta, max(gain, 0.0)
 
 
-@inline
-def _moments(x: np.ndarray, y: np.ndarray, start: int, stop: int) -> tuple:
-    """The sums of x⁴, x³y, x²y², xy³, y⁴, x², xy, y² over some rows."""
-    a, b, m, d, e, xx, xy, yy = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-    for r in range(start, stop):
-        p = np.float64(x[r])
-        q = np.float64(y[r])
-        pp = p * p
-        pq = p * q
-        qq = q * q
-        a += pp * pp
-        b += pp * pq
-        m += pp * qq
-        d += pq * qq
-        e += qq * qq
-        xx += pp
-        xy += pq
-        yy += qq
-    return a, b, m, d, e, xx, xy, yy
-
-
-@inline
-def _solve(x: np.ndarray, y: np.ndarray, both: bool, kappa: float, sign: float) -> tuple[float, float]:
-    if both:
-        return _angle(x, y, kappa, sign)
-    return _crossing_angle(_moments(x, y, 0, x.shape[0]), kappa, sign)
-
-
 @kernel
 def solve_pairs(
     Y: np.ndarray, pairs: np.ndarray, active: int, kappa: float, sign: float, out: np.ndarray
@@ -161,22 +125,15 @@ def solve_pairs(
     """Write the best angle of each pair by itself, and its gain, into a row of `out`."""
     for p in range(pairs.shape[0]):
         i, j = pairs[p, 0], pairs[p, 1]
-        out[p, 0], out[p, 1] = _solve(Y[i], Y[j], j < active, kappa, sign)
+        out[p, 0], out[p, 1] = _angle(_moments(Y[i], Y[j]), j < active, kappa, sign)
 
 
 @kernel
 def solve_moments(moments: np.ndarray, both: np.ndarray, kappa: float, sign: float, out: np.ndarray) -> None:
     """As `solve_pairs`, from the moments of each pair; `both` if both of its columns are active."""
     for p in range(moments.shape[0]):
-        a, b, m, d, e = moments[p, 0], moments[p, 1], moments[p, 2], moments[p, 3], moments[p, 4]
-        xx, xy, yy = moments[p, 5], moments[p, 6], moments[p, 7]
-        if both[p]:
-            # Sums of u², v² and uv, and of u and v, for u = x² − y² and v = 2xy.
-            uu = max(a - 2.0 * m + e, 0.0)
-            found = _angle_of(uu, 4.0 * m, 2.0 * (b - d), xx - yy, 2.0 * xy, kappa, sign)
-        else:
-            found = _crossing_angle((a, b, m, d, e, xx, xy, yy), kappa, sign)
-        out[p, 0], out[p, 1] = found
+        a, b, m, d, e, xx, xy, yy = moments[p]
+        out[p, 0], out[p, 1] = _angle((a, b, m, d, e, xx, xy, yy), both[p], kappa, sign)
 
 
 @kernel
@@ -200,7 +157,7 @@ def turn_pairs(
         gained = 0.0
         for p in range(pairs.shape[0]):
             i, j = pairs[p, 0], pairs[p, 1]
-            theta, gain = _solve(Y[i], Y[j], j < active, kappa, sign)
+            theta, gain = _angle(_moments(Y[i], Y[j]), j < active, kappa, sign)
             gains[p] = gain
             gained += gain
             if gain > 0.0:

@@ -140,7 +140,7 @@ class Orthomax(Contrast):
             return turn(found[:, 0]), found[:, 1].copy()
 
         if isinstance(blocks, np.ndarray):
-            flop_counts.count(pair_flops(blocks, active) * Y.shape[1])
+            flop_counts.count(quartic.FLOPS * len(blocks) * Y.shape[1])
             return PairSolutions(*solved_in_shares(pairs, blocks))
         return gathered(
             blocks,
@@ -207,7 +207,7 @@ def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.n
     from givens.kernels import quartic
 
     Qt = np.eye(len(Y))
-    total, rotated = 0.0, 0
+    total, rotated, solved = 0.0, 0, 0
     for shares in _shares(len(Y), active):
         # Shares of a round have no row in common, so threads can rotate them at the same time.
         gains = [np.empty(len(pairs)) for pairs in shares]
@@ -218,22 +218,9 @@ def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.n
         # One sum over the round, whose order does not depend on the threads.
         total += float(np.concatenate(gains).sum())
         rotated += sum(int(np.count_nonzero(part)) for part in gains)
-    flop_counts.count(_sweep_flops(len(Y), active) * Y.shape[1] + 6.0 * rotated * (Y.shape[1] + len(Y)))
+        solved += sum(len(part) for part in gains)
+    flop_counts.count(quartic.FLOPS * solved * Y.shape[1] + 6.0 * rotated * (Y.shape[1] + len(Y)))
     return Qt.T.copy(), total
-
-
-def pair_flops(pairs: np.ndarray, active: int) -> float:
-    """Flops per row of the data for solving pairs."""
-    from givens.kernels.quartic import CROSSING, INSIDE
-
-    both = int(np.sum(pairs[:, 1] < active))
-    return INSIDE * both + CROSSING * (len(pairs) - both)
-
-
-@cache
-def _sweep_flops(size: int, active: int) -> float:
-    """Flops per row of the data for solving all pairs once."""
-    return sum(pair_flops(pairs, active) for shares in _shares(size, active) for pairs in shares)
 
 
 @cache
