@@ -22,14 +22,9 @@ from numba import types
 from givens.kernels.compile import bound, inline, kernel, named, returned_type
 from givens.kernels.elementary import elementary, log, split_exp, vectorised
 from givens.kernels.scalar_search import search_of
+from givens.support.arguments import EPS
 
-LN2 = 0.6931471805599453
-CHUNK = 512  # number of factors 1 + e^(-2|y|), at most 2 each, whose product is formed before its logarithm
-SMALL_MEAN = 1.0 / 256.0  # a smaller mean of log cosh would lose more than 8 bits by cancellation
-SERIES = 0.125  # below it, log cosh is its power series, to the last bit
 LOWEST = -80.0  # below it, e^x is negligible
-STEP = 1.4901161193847656e-08  # √ε, the relative step for φ'' as a finite difference
-LARGEST_SQUARE = np.float32(1e30)  # larger squares of entries are replaced by it: they only scale the steps
 
 _numbers = count()
 
@@ -38,21 +33,20 @@ _numbers = count()
 def _log_cosh_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
     """With e = exp(−2|y|), tanh |y| = (1 − e)/(1 + e) and log cosh y = |y| + log(1 + e) − log 2; one logarithm for many y.
 
-    The terms of this sum cancel if y is small: chunks with a small mean are added up again, entry by entry.
+    The terms of this sum cancel if y is small: weighted chunks, and those with a small mean, are added up entry by entry.
     """
     total = 0.0
-    if counts.shape[0]:
-        for k in range(y.shape[0]):
-            a = abs(y[k])
-            _, t = _factor_and_tanh(a)
-            total += counts[k] * (_log_cosh_series(a) if a < SERIES else a - log(1.0 + t))
-            slopes[k] = counts[k] * (t if y[k] >= 0 else -t)
-            curves[k] = counts[k] * (1.0 - t * t)
-        return total
-    for start in range(0, y.shape[0], CHUNK):
+    weighted = counts.shape[0] > 0
+    # The product of so many factors, each at most 2, cannot overflow.
+    for start in range(0, y.shape[0], 512):
         # Slices with indices from 0: loops with indices that might be negative are not vectorised.
-        stop = min(start + CHUNK, y.shape[0])
-        part, first, second = y[start:stop], slopes[start:stop], curves[start:stop]
+        stop = min(start + 512, y.shape[0])
+        part, first, second, weights = (
+            y[start:stop],
+            slopes[start:stop],
+            curves[start:stop],
+            counts[start:stop],
+        )
         product, size = 1.0, 0.0
         for k in range(part.shape[0]):
             a = abs(part[k])
@@ -61,15 +55,15 @@ def _log_cosh_row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves:
             second[k] = 1.0 - t * t
             product *= factor
             size += a
-        chunk = size + math.log(product) - LN2 * part.shape[0]
-        if chunk < SMALL_MEAN * part.shape[0]:
-            product, chunk = 1.0, 0.0
+        chunk = size + math.log(product) - math.log(2.0) * part.shape[0]
+        # A smaller mean would lose more than 8 bits by cancellation.
+        if weighted or chunk < part.shape[0] / 256.0:
+            chunk = 0.0
             for k in range(part.shape[0]):
-                a = abs(part[k])
-                small = a < SERIES
-                chunk += _log_cosh_series(a) if small else a
-                product *= 1.0 if small else 1.0 + abs(first[k])
-            chunk -= math.log(product)
+                a, weight = abs(part[k]), weights[k] if weighted else 1.0
+                chunk += weight * (_log_cosh_series(a) if a < 0.125 else a - log(1.0 + abs(first[k])))
+                first[k] *= weight
+                second[k] *= weight
         total += chunk
     return total
 
@@ -85,7 +79,7 @@ def _factor_and_tanh(a: float) -> tuple[float, float]:
 
 @elementary
 def _log_cosh_series(a: float) -> float:
-    """log cosh a for small a, with an error relative to a²."""
+    """log cosh a for a < 1/8 by its power series, to the last bit."""
     z = a * a
     p = 10922.0 / 42567525.0
     p = p * z - 691.0 / 935550.0
@@ -117,16 +111,23 @@ def _exp_entry(y: float) -> tuple[float, float, float]:
 def _write_squares(y: np.ndarray, squares: np.ndarray) -> None:
     for i in range(y.shape[0]):
         for k in range(y.shape[1]):
-            # Where y² overflows in single precision, φ'' is 0 or has no meaning.
+            # Squares only scale the steps. Where they overflow in single precision, φ'' is 0 or has no meaning.
             square = y[i, k] * y[i, k]
-            squares[i, k] = square if square < LARGEST_SQUARE else LARGEST_SQUARE
+            squares[i, k] = square if square < np.float32(1e30) else np.float32(1e30)
 
 
 def terms_of(name: str, row: Any) -> Any:
     """Compile Σ φ(y_i), φ'(y_i) and φ''(y_i) of the first rows of a tile, and the squares of all its entries."""
 
     @named(name)
-    def terms(Y, counts, values, slopes, curves, squares):  # type: ignore[no-untyped-def]
+    def terms(
+        Y: np.ndarray,
+        counts: np.ndarray,
+        values: np.ndarray,
+        slopes: np.ndarray,
+        curves: np.ndarray,
+        squares: np.ndarray,
+    ) -> None:
         for i in range(values.shape[0]):
             values[i] = row(Y[i], counts, slopes[i], curves[i])
         _write_squares(Y, squares)
@@ -165,7 +166,9 @@ def exact_of(name: str, pair: Any, search: Any) -> Any:
         raise TypeError(f"pair must return an angle and a gain, numba finds that it returns {found}")
 
     @named(name)
-    def exact(x, y, counts, one, other):  # type: ignore[no-untyped-def]
+    def exact(
+        x: np.ndarray, y: np.ndarray, counts: np.ndarray, one: float, other: float
+    ) -> tuple[float, float, int]:
         if one == other and not counts.shape[0]:
             theta, gain = solve(x, y)
             return float(theta), float(gain), 1
@@ -181,8 +184,8 @@ def entry_of(phi: Callable, dphi: Callable, d2phi: Callable | None) -> Any:
     if d2phi is None:
 
         @elementary
-        def curve(y):  # type: ignore[no-untyped-def]
-            h = STEP * (1.0 + abs(y))
+        def curve(y: float) -> float:
+            h = math.sqrt(EPS) * (1.0 + abs(y))
             return (slope(y + h) - slope(y)) / h
 
     else:
@@ -195,7 +198,7 @@ def row_of(name: str, entry: Any) -> Any:
     """Compile the `row` of a contrast from the function that returns φ, φ' and φ'' of an entry."""
 
     @named(name)
-    def row(y, counts, slopes, curves):  # type: ignore[no-untyped-def]
+    def row(y: np.ndarray, counts: np.ndarray, slopes: np.ndarray, curves: np.ndarray) -> float:
         total = 0.0
         if counts.shape[0]:
             for k in range(y.shape[0]):

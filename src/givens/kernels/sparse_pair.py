@@ -105,7 +105,7 @@ def _best_of_grid(pair: tuple, start: float, floor: float, accuracy: float) -> t
         before, after = values[(k + count - 1) % count], values[(k + 1) % count]
         hollow = 2.0 * here - before - after
         # The maximum between grid points is hardly ever higher by more than a quarter of the second difference.
-        if here < before or here < after or here + 0.25 * hollow < max(highest, best):
+        if here + 0.25 * hollow < highest:
             continue
         angle, height = k * step, here
         # Elsewhere g is constant, up to rounding.
