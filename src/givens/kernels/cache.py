@@ -25,8 +25,6 @@ from numba.core.caching import FunctionCache, IndexDataCacheFile
 from givens.kernels.cache_warnings import warn_damaged, warn_not_kept
 from givens.support.signals import uninterrupted
 
-CHECKSUM_BYTES = 32  # length of a SHA-256 digest
-
 
 @functools.cache
 def digest(folder: Path) -> str:
@@ -80,7 +78,8 @@ class _CheckedFiles(IndexDataCacheFile):
         if not os.path.exists(path):
             return False
         content = Path(path).read_bytes()
-        if hashlib.sha256(content[:-CHECKSUM_BYTES]).digest() == content[-CHECKSUM_BYTES:]:
+        size = hashlib.sha256().digest_size
+        if hashlib.sha256(content[:-size]).digest() == content[-size:]:
             return True
         warn_damaged(self._cache_path, "a checksum differs")
         return False

@@ -16,12 +16,9 @@ import numpy as np
 from givens.kernels.compile import inline, kernel
 from givens.kernels.elementary import exp
 
-TINY = 1e-30
-"""Added to the probabilities of words, so that a word without a topic gives finite numbers, even in single precision."""
-
 
 @inline
-def write_exp_digamma(x, size, out):  # type: ignore[no-untyped-def]
+def write_exp_digamma(x: np.ndarray, size: int, out: np.ndarray) -> None:
     """exp(ψ(x)) of the first `size` numbers x > 0, with a relative error below 1e-10 where the result is at least 1e-300.
 
     The loop has no branches or calls, so that the compiler can vectorise it.
@@ -41,10 +38,11 @@ def write_exp_digamma(x, size, out):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _word_probabilities(theta, rows, size, out):  # type: ignore[no-untyped-def]
+def _word_probabilities(theta: np.ndarray, rows: np.ndarray, size: int, out: np.ndarray) -> None:
     """Σ_k θ_k β_vk of each word; four topics at a time, to read and write `out` less often."""
     for i in range(size):
-        out[i] = TINY
+        # So that a word without a topic gives finite numbers, even in single precision.
+        out[i] = 1e-30
     for t in range(0, len(theta), 4):
         a, b, c, d = theta[t], theta[t + 1], theta[t + 2], theta[t + 3]
         A, B, C, D = rows[t], rows[t + 1], rows[t + 2], rows[t + 3]
@@ -53,7 +51,7 @@ def _word_probabilities(theta, rows, size, out):  # type: ignore[no-untyped-def]
 
 
 @inline
-def _topic_sums(ratio, rows, size, zero, out):  # type: ignore[no-untyped-def]
+def _topic_sums(ratio: np.ndarray, rows: np.ndarray, size: int, zero: float, out: np.ndarray) -> None:
     """Σ_v ratio_v β_vk of each topic, four at a time."""
     for t in range(0, len(out), 4):
         A, B, C, D = rows[t], rows[t + 1], rows[t + 2], rows[t + 3]
@@ -67,7 +65,20 @@ def _topic_sums(ratio, rows, size, zero, out):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def infer(data, indices, indptr, topics, alpha, first, last, most, tol, gamma, weights, ratios):  # type: ignore[no-untyped-def]
+def infer(
+    data: np.ndarray,
+    indices: np.ndarray,
+    indptr: np.ndarray,
+    topics: np.ndarray,
+    alpha: np.ndarray,
+    first: int,
+    last: int,
+    most: int,
+    tol: float,
+    gamma: np.ndarray,
+    weights: np.ndarray,
+    ratios: np.ndarray,
+) -> int:
     """Infer γ of the documents `first` to `last`, in at most `most` steps each; return the number of steps.
 
     `topics` has a row of k numbers β_vk for each word v, and its type is that of the inner loops. Also writes the `weights` θ of

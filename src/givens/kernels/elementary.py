@@ -18,34 +18,29 @@ from typing import Any
 import numba
 import numpy as np
 
-# Without "reassoc", which would simplify away rounding by adding a large number, and corrected sums. Division by zero gives
-# infinity, as in NumPy, since a check for it would be a branch.
-OPTIONS: dict[str, Any] = {
-    "nogil": True,
-    "fastmath": {"contract", "nsz"},
-    "error_model": "numpy",
-    "forceinline": True,
-}
-
-LOG2_E = 1.4426950408889634
 # log 2 in two parts, of which multiples of the first are exact.
 LN2, LN2_REST = 6.93147180369123816490e-01, 1.90821492927058770002e-10
-ROUND = 6755399441055744.0  # 1.5 * 2**52: a sum with it is rounded to an integer, which is in its last bits
-ONE = np.int64(1023)  # the exponent bits of 1.0
 
 
 def elementary(function: Callable) -> Any:
     """Compile a function of one number, to be inlined into the loops that call it."""
-    return numba.njit(**OPTIONS)(function)
+    # Without "reassoc", which would simplify away rounding by adding a large number, and corrected sums. Division by zero gives
+    # infinity, as in NumPy, since a check for it would be a branch.
+    return numba.njit(nogil=True, fastmath={"contract", "nsz"}, error_model="numpy", forceinline=True)(
+        function
+    )
 
 
 @elementary
 def split_exp(x: float) -> tuple[float, float]:
     """A power of two s and a small p with e^x = s (1 + p), for −708 ≤ x ≤ 709."""
-    rounded = x * LOG2_E + ROUND
-    k = rounded - ROUND
+    # log2(e), and 1.5 * 2**52: a sum with it is rounded to an integer, which is in its last bits.
+    big = 6755399441055744.0
+    rounded = x * 1.4426950408889634 + big
+    k = rounded - big
     r = (x - k * LN2) - k * LN2_REST
-    scale = np.int64((np.float64(rounded).view(np.int64) + ONE) << 52).view(np.float64)
+    # 1023 are the exponent bits of 1.
+    scale = np.int64((np.float64(rounded).view(np.int64) + np.int64(1023)) << 52).view(np.float64)
     p = 2.510038549551032e-08
     p = p * r + 2.7620088445409746e-07
     p = p * r + 2.7557268459997064e-06
@@ -66,15 +61,6 @@ def exp(x: float) -> float:
     inside = -708.0 if x < -708.0 else (710.0 if x > 710.0 else x)
     scale, p = split_exp(inside)
     return 0.0 if x < -708.0 else scale * (1.0 + p)
-
-
-@elementary
-def expm1(x: float) -> float:
-    """e^x − 1, without cancellation near 0."""
-    x = np.float64(x)
-    inside = -708.0 if x < -708.0 else (709.0 if x > 709.0 else x)
-    scale, p = split_exp(inside)
-    return (scale - 1.0) + scale * p if x <= 709.0 or x != x else np.inf
 
 
 @elementary
@@ -130,21 +116,20 @@ def cosh(x: float) -> float:
     return 0.5 * e + 0.5 / e
 
 
-@elementary
-def sinh(x: float) -> float:
-    """The hyperbolic sine."""
-    e = expm1(abs(np.float64(x)))
-    return math.copysign(0.5 * (e + e / (1.0 + e)) if e <= 1.7976931348623157e308 else e, x)
+_ours = {name: globals()[name] for name in ("exp", "log", "log1p", "tanh", "cosh")}
 
 
-_OURS = {name: globals()[name] for name in ("exp", "expm1", "log", "log1p", "tanh", "cosh", "sinh")}
-# Functions are compared by identity, since other values of names may not be hashable.
-_REPLACED = [
-    (getattr(module, name), ours)
-    for name, ours in _OURS.items()
-    for module in (math, np)
-    if hasattr(module, name)
-]
+def _twin(module: ModuleType) -> ModuleType:
+    """A copy of a module, with our functions instead of its own."""
+    twin = ModuleType(module.__name__)
+    twin.__dict__.update({**vars(module), **_ours})
+    return twin
+
+
+# By identity, since other values of names may not be hashable.
+_replacements: dict[int, Any] = {id(module): _twin(module) for module in (math, np)} | {
+    id(getattr(module, name)): ours for module in (math, np) for name, ours in _ours.items()
+}
 
 
 def vectorised(function: Callable[[float], float]) -> Any:
@@ -153,23 +138,8 @@ def vectorised(function: Callable[[float], float]) -> Any:
         return function
     if not isinstance(function, FunctionType):
         raise TypeError(f"a contrast's functions must be Python functions of a float, got {function!r}")
-    names = {name: _replacement(value) for name, value in function.__globals__.items()}
-    cells = tuple(CellType(_replacement(cell.cell_contents)) for cell in function.__closure__ or ())
+    names = {name: _replacements.get(id(value), value) for name, value in function.__globals__.items()}
+    contents = [cell.cell_contents for cell in function.__closure__ or ()]
+    cells = tuple(CellType(_replacements.get(id(value), value)) for value in contents)
     twin = FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells)
     return elementary(twin)
-
-
-def _replacement(value: Any) -> Any:
-    if value is math or value is np:
-        return _MODULES[value.__name__]
-    return next((ours for theirs, ours in _REPLACED if value is theirs), value)
-
-
-def _twin(module: ModuleType) -> ModuleType:
-    """A copy of a module, with our functions instead of its own."""
-    twin = ModuleType(module.__name__)
-    twin.__dict__.update({**vars(module), **_OURS})
-    return twin
-
-
-_MODULES = {"math": _twin(math), "numpy": _twin(np)}

@@ -24,7 +24,7 @@ from givens.kernels.harmonics import peak, quarter
 from givens.kernels.rotate import rotate_pair
 from givens.support.arguments import EPS
 
-FLOPS = 16.0  # per row of a pair: x², xy, y², their products, and eight sums
+PAIR_FLOPS = 16.0  # per row of two columns: x², xy, y², their products, and eight sums
 
 
 @inline

@@ -6,9 +6,6 @@ import numpy as np
 
 from givens.kernels.compile import kernel
 
-LEAST_SHARE = 1e-12  # the largest factor by which a pair may raise a weight is the inverse of it
-LEAST_COSINE = 1e-10  # of a step and its change, below which their curvature may be rounding
-
 
 @kernel
 def add(
@@ -23,7 +20,8 @@ def add(
         curvature += step[k] * change[k]
         steps += step[k] * step[k]
         changes += change[k] * change[k]
-    if not curvature > LEAST_COSINE * np.sqrt(steps) * np.sqrt(changes):
+    # At a smaller cosine the curvature may be rounding.
+    if not curvature > 1e-10 * np.sqrt(steps) * np.sqrt(changes):
         return False
     root = curvature**-0.5
     s, y = rows[2 * place], rows[2 * place + 1]
@@ -43,8 +41,8 @@ def add(
         inverse = 1.0 / weights[k]
         along = s[k] * inverse
         learned = inverse + y[k] * y[k] - along * along / size
-        # Positive, but for rounding errors.
-        if learned > LEAST_SHARE * inverse:
+        # Positive, but for rounding errors; a pair may raise a weight by a large factor, but not without limit.
+        if learned > 1e-12 * inverse:
             weights[k] = 1.0 / learned
         changes += weights[k] * y[k] * y[k]
     for k in range(len(step)):

@@ -18,23 +18,28 @@ import numpy as np
 from givens.kernels.compile import inline, named
 from givens.support.arguments import EPS
 
-PIECE = 256  # number of entries of two columns that are rotated at a time, in the fastest cache
-PER_QUARTER = 8  # number of angles of the first grid in a quarter turn
-MOST_ANGLES = 128  # maximum number of angles in the grid
-CLOSE = 1e-4  # share of the range of g: intervals that may be lower than the lowest value by more are divided
-DOUBT = 4.0  # the error of the interpolation is estimated by this multiple of the difference of the two polynomials
+SEGMENT_ENTRIES = 256  # of two columns that are rotated at a time, in the fastest cache
+MAX_ANGLES = 128  # in the grid
 
 
 def search_of(name: str, row: Any, even: bool) -> Any:
     """Compile the search for the best angle of two columns: angle, gain, and the number of angles that were evaluated."""
 
     @named(name)
-    def at(x, y, counts, theta, one, other, room):  # type: ignore[no-untyped-def]
+    def at(
+        x: np.ndarray,
+        y: np.ndarray,
+        counts: np.ndarray,
+        theta: float,
+        one: float,
+        other: float,
+        room: np.ndarray,
+    ) -> tuple[float, float, float, float]:
         """g, g', g'' and the sum of the absolute terms of g', by which its rounding error is estimated."""
         c, s = math.cos(theta), math.sin(theta)
         value = slope = curve = size = 0.0
-        for start in range(0, x.shape[0], PIECE):
-            number = min(PIECE, x.shape[0] - start)
+        for start in range(0, x.shape[0], SEGMENT_ENTRIES):
+            number = min(SEGMENT_ENTRIES, x.shape[0] - start)
             a, b, often = x[start : start + number], y[start : start + number], counts[start : start + number]
             p, dp, ddp = room[0, :number], room[1, :number], room[2, :number]
             q, dq, ddq = room[3, :number], room[4, :number], room[5, :number]
@@ -58,13 +63,21 @@ def search_of(name: str, row: Any, even: bool) -> Any:
         return value, slope, curve, size
 
     @named(name)
-    def explored(x, y, counts, one, other, room, seen):  # type: ignore[no-untyped-def]
+    def explored(
+        x: np.ndarray,
+        y: np.ndarray,
+        counts: np.ndarray,
+        one: float,
+        other: float,
+        room: np.ndarray,
+        seen: np.ndarray,
+    ) -> tuple[int, float, float, float]:
         """Write the angles of the grid, with g, g', g'' and size, in their order; return their number, and g, g', size at 0."""
         quarters = 4
         if even:
             quarters = 1 if one == other else 2
-        points = PER_QUARTER * quarters
-        step = 0.5 * math.pi / PER_QUARTER
+        points = 8 * quarters
+        step = 0.5 * math.pi / 8
         for k in range(points):
             seen[k, 0] = (k - points // 2) * step
             seen[k, 1], seen[k, 2], seen[k, 3], seen[k, 4] = at(x, y, counts, seen[k, 0], one, other, room)
@@ -74,7 +87,7 @@ def search_of(name: str, row: Any, even: bool) -> Any:
             seen[points, c] = seen[0, c]
         seen[points, 0] = -seen[0, 0]
         number = points + 1
-        while number <= MOST_ANGLES:
+        while number <= MAX_ANGLES:
             k, theta = _doubtful(seen[:number])
             if k < 0:
                 break
@@ -89,7 +102,16 @@ def search_of(name: str, row: Any, even: bool) -> Any:
         return number, start, slope, size
 
     @named(name)
-    def refined(x, y, counts, one, other, room, seen, best):  # type: ignore[no-untyped-def]
+    def refined(
+        x: np.ndarray,
+        y: np.ndarray,
+        counts: np.ndarray,
+        one: float,
+        other: float,
+        room: np.ndarray,
+        seen: np.ndarray,
+        best: int,
+    ) -> tuple[float, float, int]:
         """The minimum beside an angle of the grid, by Newton's method; its value, and how many angles were evaluated."""
         low, theta, high = _bracket(seen, best)
         value, slope, curve = seen[best, 1], seen[best, 2], seen[best, 3]
@@ -115,8 +137,10 @@ def search_of(name: str, row: Any, even: bool) -> Any:
         return theta, value, 60
 
     @named(name)
-    def search(x, y, counts, one, other):  # type: ignore[no-untyped-def]
-        room, seen = np.empty((6, PIECE)), np.empty((MOST_ANGLES + 1, 5))
+    def search(
+        x: np.ndarray, y: np.ndarray, counts: np.ndarray, one: float, other: float
+    ) -> tuple[float, float, int]:
+        room, seen = np.empty((6, SEGMENT_ENTRIES)), np.empty((MAX_ANGLES + 1, 5))
         number, start, start_slope, start_size = explored(x, y, counts, one, other, room, seen)
         best = _lowest(seen[:number], 64.0 * EPS * abs(start))
         theta, value, looked = refined(x, y, counts, one, other, room, seen[:number], best)
@@ -157,7 +181,8 @@ def _bracket(seen: np.ndarray, best: int) -> tuple[float, float, float]:
 def _doubtful(seen: np.ndarray) -> tuple[int, float]:
     """The interval with the lowest estimated minimum, and the angle of this minimum; −1 if the grid is low enough."""
     lowest = seen[:, 1].min()
-    little = CLOSE * (seen[:, 1].max() - lowest) + 64.0 * EPS * abs(lowest)
+    # Intervals that may be lower than the lowest value by more than a small share of the range of g are divided.
+    little = 1e-4 * (seen[:, 1].max() - lowest) + 64.0 * EPS * abs(lowest)
     which, least, where = -1, lowest - little, 0.0
     for k in range(seen.shape[0] - 1):
         bound_, theta = _floor(seen[k], seen[k + 1])
@@ -190,4 +215,5 @@ def _floor(left: np.ndarray, right: np.ndarray) -> tuple[float, float]:
         doubt = max(doubt, abs(five - three))
         if five < low:
             low, where = five, t
-    return low - DOUBT * doubt, left[0] + where * h
+    # The error is estimated by a multiple of the difference of the two polynomials.
+    return low - 4.0 * doubt, left[0] + where * h

@@ -21,16 +21,14 @@ from givens.kernels.sorted_breakpoints import sorted_search
 from givens.support.arguments import EPS
 
 NEAR = 0.15  # radians: if the Newton step to a maximum is shorter than this, other angles are not searched
-VALUE_FLOPS, FLOPS = 12.0, 18.0  # of each feature, to evaluate g, and to evaluate g and its derivatives
+VALUE_FLOPS, SLOPE_FLOPS = 12.0, 18.0  # of each feature, to evaluate g, and to evaluate its derivatives too
 
 
-VALUE, SLOPE, CURVATURE, BOUND = range(
-    4
-)  # what an evaluation is needed for; unused sums would make loops slower
+def _evaluation(derivatives: int, bounded: bool = False) -> Any:
+    """Compile g and so many derivatives, since unused sums would make loops slower.
 
-
-def _evaluation_for(purpose: int) -> Any:
-    """Compile g, g' and g'', or for ℓ1 an upper bound of g'' within `half` of the angle; what the purpose does not need is 0."""
+    If `bounded`, an upper bound of g'' within `half` of the angle takes the place of g'', for ℓ1.
+    """
 
     @inline
     def at(pair: tuple, c: float, s: float, half: float) -> tuple[float, float, float]:
@@ -43,8 +41,8 @@ def _evaluation_for(purpose: int) -> Any:
         """
         x, y, number, first, second, l0 = pair
         near, far = np.cos(half), np.sin(half)
-        lift_a = first if purpose != BOUND and l0 and first < np.inf else 0.0
-        lift_b = second if purpose != BOUND and l0 and second < np.inf else 0.0
+        lift_a = first if not bounded and l0 and first < np.inf else 0.0
+        lift_b = second if not bounded and l0 and second < np.inf else 0.0
         value = 0.0
         slope = 0.0
         curvature = 0.0
@@ -56,14 +54,14 @@ def _evaluation_for(purpose: int) -> Any:
             ta = ta if ta > 0.0 else 0.0
             tb = tb if tb > 0.0 else 0.0
             value += ta * (ta + 2.0 * lift_a) + tb * (tb + 2.0 * lift_b)
-            if purpose >= SLOPE:
+            if derivatives:
                 sa = math.copysign(ta + lift_a if ta > 0.0 else 0.0, a)
                 sb = math.copysign(tb + lift_b if tb > 0.0 else 0.0, b)
                 slope += sa * b - sb * a
-                if purpose == CURVATURE:
+                if derivatives == 2 and not bounded:
                     curvature += (b * b if ta > 0.0 else 0.0) - sa * a
                     curvature += (a * a if tb > 0.0 else 0.0) - sb * b
-            if purpose == BOUND:
+            if bounded:
                 a, b = abs(a), abs(b)
                 most_a, most_b = a + far * b, b + far * a
                 least_a, least_b = near * a - far * b, near * b - far * a
@@ -76,8 +74,12 @@ def _evaluation_for(purpose: int) -> Any:
     return at
 
 
-_value, _slope = _evaluation_for(VALUE), _evaluation_for(SLOPE)
-_curvature, _bound = _evaluation_for(CURVATURE), _evaluation_for(BOUND)
+_value, _slope, _curvature, _bound = (
+    _evaluation(0),
+    _evaluation(1),
+    _evaluation(2),
+    _evaluation(2, bounded=True),
+)
 _local_maximum = local_maximum_of(_slope)
 _global_maximum = global_maximum_of(_bound, _local_maximum)
 
@@ -121,7 +123,7 @@ def _best_of_grid(pair: tuple, start: float, floor: float, accuracy: float) -> t
             evaluations += more + 1
         if height > best:
             theta, best = angle, height
-    return theta, best, (VALUE_FLOPS * count + FLOPS * evaluations) * number
+    return theta, best, (VALUE_FLOPS * count + SLOPE_FLOPS * evaluations) * number
 
 
 @inline
@@ -137,7 +139,7 @@ def _search(
     """As `search`, and g(0): the angle, its gain, g(0) and the flops."""
     number = pair[2]
     start, slope, curvature = _curvature(pair, 1.0, 0.0, 0.0)
-    flops = FLOPS * number
+    flops = SLOPE_FLOPS * number
     noise = max(floor, _rounding(start, number))
     # The curvature may be rounding: with γ = 0, g is constant.
     if everywhere or not curvature < -1e-9 * start or abs(slope) > -NEAR * curvature:
@@ -158,7 +160,7 @@ def _search(
         theta, best, evaluations = _local_maximum(
             pair, 0.0, start, slope, step, 2.0 * NEAR, start, floor, accuracy
         )
-        flops += FLOPS * number * evaluations
+        flops += SLOPE_FLOPS * number * evaluations
     return (theta, best - start, start, flops) if best - start > noise else (0.0, 0.0, start, flops)
 
 
@@ -193,10 +195,10 @@ def exact_search(pair: tuple, floor: float, accuracy: float) -> tuple[float, flo
             stack[q, 0], stack[q, 1] = 2.0 * half * (q - count // 2), half
         limit = 160  # evaluations, which take as long as sorting the breakpoints
         theta, best, evaluations = _global_maximum(pair, stack, count, theta, best, noise, limit)
-        flops += FLOPS * number * evaluations
+        flops += SLOPE_FLOPS * number * evaluations
         bounded = evaluations <= limit
     if not bounded:
         theta, more = sorted_search(x, y, number, first, second, l0, theta, best)
         best = _value(pair, np.cos(theta), np.sin(theta), 0.0)[0]
-        flops += more + FLOPS * number
+        flops += more + SLOPE_FLOPS * number
     return (theta, best - start, flops) if best - start > noise else (0.0, 0.0, flops)

@@ -12,7 +12,15 @@ from givens.kernels.compile import kernel
 
 
 @kernel
-def project(data, indices, indptr, W, first, last, out):  # type: ignore[no-untyped-def]
+def project(
+    data: np.ndarray,
+    indices: np.ndarray,
+    indptr: np.ndarray,
+    W: np.ndarray,
+    first: int,
+    last: int,
+    out: np.ndarray,
+) -> None:
     """Write rows `first` to `last` of XW into `out`; X has the arrays `data`, `indices`, `indptr` of a CSR matrix."""
     r = W.shape[1]
     for n in range(first, last):
@@ -27,7 +35,9 @@ def project(data, indices, indptr, W, first, last, out):  # type: ignore[no-unty
 
 
 @kernel
-def by_words(data, indices, indptr, words):  # type: ignore[no-untyped-def]
+def by_words(
+    data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, words: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The transpose: counts and documents, sorted by word and then by document, and the index at which each word begins."""
     starts = np.zeros(words + 1, dtype=np.int64)
     for j in range(len(indices)):
@@ -47,7 +57,15 @@ def by_words(data, indices, indptr, words):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_by_words(counts, documents, starts, Y, first, last, out):  # type: ignore[no-untyped-def]
+def add_by_words(
+    counts: np.ndarray,
+    documents: np.ndarray,
+    starts: np.ndarray,
+    Y: np.ndarray,
+    first: int,
+    last: int,
+    out: np.ndarray,
+) -> None:
     """Add rows `first` to `last` of XᵀY to those of `out`; X is given by the results of `by_words`."""
     r = Y.shape[1]
     for v in range(first, last):

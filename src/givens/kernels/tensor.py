@@ -24,24 +24,22 @@ import numpy as np
 from givens.kernels.compile import inline, kernel
 from givens.kernels.harmonics import peak
 
-TILE = 16  # side of the cubes in which a tensor is read: six of them, one for each order of the indices, fit into the cache
 NARROW = 0.3  # radians: all pairs may rotate at once after a pass with no larger angle
 CONTRACTION = 0.1  # largest share of its predecessor's gain that a pass may gain before all pairs rotate at once, and then
-STEP_FLOPS = 21.0  # of a step of Newton's method for tan θ
-PEAK_FLOPS = 150.0  # of the maximum over all angles, before these steps
 
 
 @kernel
 def symmetrize(T: np.ndarray) -> float:
     """Replace every entry by the mean over the six orders of its indices; return the largest difference between orders."""
     d = len(T)
+    tile = 16  # side of a cube: six of them, one for each order of the indices, fit into the cache
     spread = 0.0
-    for first in range(0, d, TILE):
-        for second in range(first, d, TILE):
-            for third in range(second, d, TILE):
-                for i in range(first, min(d, first + TILE)):
-                    for j in range(max(i, second), min(d, second + TILE)):
-                        for k in range(max(j, third), min(d, third + TILE)):
+    for first in range(0, d, tile):
+        for second in range(first, d, tile):
+            for third in range(second, d, tile):
+                for i in range(first, min(d, first + tile)):
+                    for j in range(max(i, second), min(d, second + tile)):
+                        for k in range(max(j, third), min(d, third + tile)):
                             spread = max(spread, _average(T, i, j, k))
     return spread
 
@@ -84,7 +82,7 @@ def _polished(
             break
         step = slope / curve
         t += step
-        flops += STEP_FLOPS
+        flops += 21.0
         if abs(step) < 1e-6:
             break
     c = 1.0 / math.sqrt(1.0 + t * t)
@@ -119,7 +117,7 @@ def _best_direction(
             co, so, high = _at(A, B, D, E, other)
             if high >= gain - floor and abs(other) < abs(theta):
                 theta, c, s, gain = other, co, so, high
-        flops += PEAK_FLOPS
+        flops += 150.0
         if gain <= floor and c < 0.99:
             c, s = 1.0, 0.0
     if c > 0.7:

@@ -24,12 +24,7 @@ from givens.numerics.tiles import scores, turned
 
 BLOCK_ENTRIES = 1 << 21  # entries of a block of rows that are converted, centred or made dense together
 TILE_COLUMNS = 512  # columns of a matrix product of the upper triangle
-PARTS = 64  # of the features of a sparse block, shared out among the threads
-MANY_ROWS = 1500  # rows up to which the products of all of them are decomposed
-SPARE_VECTORS, SUBSPACE_STEPS = (
-    10,
-    5,
-)  # of the subspace iteration: vectors beside those that are asked for; steps
+SPARE_VECTORS = 10  # of the subspace iteration, beside those that are asked for
 
 
 def add_dense(C: np.ndarray, block: np.ndarray) -> None:
@@ -61,7 +56,7 @@ def add_sparse(C: np.ndarray, block: sparse.csr_matrix) -> None:
     def work(part: slice) -> None:
         add_products(starts, indices, values, columns, samples, places.data, part.start, part.stop, C)
 
-    parallel.each(work, parallel.parts(features, PARTS))
+    parallel.each(work, parallel.parts(features, 64))
 
 
 def packed(C: np.ndarray) -> np.ndarray:
@@ -187,12 +182,12 @@ def rough_axes(At: np.ndarray | CentredSparse, m: int) -> tuple[np.ndarray, np.n
 
 def decomposed_whole(n: int, m: int) -> bool:
     """Whether m axes of a matrix of order n come from all of its eigenvectors, which takes less time than iterations."""
-    return n <= MANY_ROWS or 5 * m > n
+    return n <= 1500 or 5 * m > n
 
 
 def leading_subspace(n: int, m: int, step: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """Orthonormal rows that span about the m leading axes; `step` multiplies rows with a symmetric matrix of order n."""
     V = np.random.default_rng(0).standard_normal((m + SPARE_VECTORS, n))
-    for _ in range(SUBSPACE_STEPS):
+    for _ in range(5):
         V = step(np.ascontiguousarray(np.linalg.qr(V.T)[0].T))
     return np.ascontiguousarray(np.linalg.qr(V.T)[0].T)

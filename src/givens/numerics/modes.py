@@ -18,12 +18,6 @@ from givens.numerics import flop_counts, parallel
 if TYPE_CHECKING:
     from givens.objectives.base import Blocks, Rotations
 
-SLAB_NUMBERS = 1 << 16
-"""Numbers in a slab: with the products made of it, it fits into 2 MB of cache. Half or double takes as long."""
-
-SLAB_INDICES = 8
-"""Least number of indices in a slab where half of a symmetric tensor is enough: within a slab, all entries are used."""
-
 
 def diagonal(T: np.ndarray) -> np.ndarray:
     """The entries T_iii, as a view."""
@@ -147,11 +141,11 @@ def _rotate_block(T: np.ndarray, block: np.ndarray, Q: np.ndarray) -> None:
 
 
 def _slabs(number: int, size: int) -> list[slice]:
-    """Cut so many slices, each of so many numbers, into slabs."""
-    return parallel.slices(number, max(1, SLAB_NUMBERS // size))
+    """Cut so many slices, each of so many numbers, into slabs, which fit with their products into 2 MB of cache."""
+    return parallel.slices(number, max(1, (1 << 16) // size))
 
 
 @lru_cache(maxsize=16)
 def _halving(d: int) -> list[slice]:
-    """Slabs of indices, for products of half of the entries."""
-    return parallel.slices(d, -(-d // max(1, d // SLAB_INDICES)))
+    """Slabs of at least 8 indices, for products of half of the entries: within a slab, all of them are used."""
+    return parallel.slices(d, -(-d // max(1, d // 8)))

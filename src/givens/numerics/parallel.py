@@ -29,7 +29,6 @@ from givens.numerics import flop_counts
 from givens.support.arguments import whole
 from givens.support.signals import uninterrupted
 
-MOST_THREADS = 1024  # more would not all be started by every system
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
@@ -101,7 +100,7 @@ def count(threads: int | None) -> int:
     if threads is None:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return min(cores, 8)
-    return whole(threads, "threads", 1, MOST_THREADS)
+    return whole(threads, "threads", 1, 1024)  # more would not all be started by every system
 
 
 @cache

@@ -24,8 +24,6 @@ from scipy.linalg.lapack import dposv, sposv
 
 from givens.numerics import flop_counts
 
-L = 1e-7
-
 
 def polar(M: np.ndarray) -> np.ndarray:
     """The orthonormal matrix nearest to M."""
@@ -76,7 +74,7 @@ def _weights(least: float, steps: int) -> list[tuple[float, float, float]]:
     return weights
 
 
-WEIGHTS = _weights(L, 3)
+WEIGHTS = _weights(1e-7, 3)
 
 
 def rough_polar(E: np.ndarray, fresh: np.ndarray) -> np.ndarray:

@@ -16,10 +16,6 @@ from givens.numerics.centred_sparse import CentredSparse
 
 # A tile of all columns, and what is made of it, should fit into a core's own cache; half of it takes 1.1 to 1.2 times as long.
 TILE_ENTRIES = 49_152
-GROUPS = 16
-SHARED_PRODUCTS = 1 << 21  # of two numbers; matrix products with fewer are not shared among threads
-PIECES = 4
-ENTRIES_AT_ONCE = 1 << 23  # of the sums of tiles that wait to be added up: 64 MB
 
 
 def tile_width(columns: int) -> int:
@@ -44,7 +40,7 @@ def tiled_sums(cut: list[slice], work: Callable[[slice], Sequence[np.ndarray]]) 
         return _added(work(tile) for tile in cut[which])
 
     # Two tiles or more in a group: passing a smaller piece to a thread takes longer than its work.
-    return _added(parallel.each(group, parallel.parts(len(cut), min(GROUPS, -(-len(cut) // 2)))))
+    return _added(parallel.each(group, parallel.parts(len(cut), min(16, -(-len(cut) // 2)))))
 
 
 def _added(terms: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
@@ -62,7 +58,8 @@ def add_in_order(
     totals: Sequence[np.ndarray], work: Callable[[Any], Sequence[np.ndarray]], tiles: Sequence[Any]
 ) -> None:
     """Add the arrays of work(tile) to `totals`, in the order of the tiles; how many are in work at once depends on the shapes."""
-    width = max(2, min(16, ENTRIES_AT_ONCE // sum(total.size for total in totals)))
+    # At most 64 MB of sums wait to be added up.
+    width = max(2, min(16, (1 << 23) // sum(total.size for total in totals)))
     for start in range(0, len(tiles), width):
         for parts in parallel.each(work, tiles[start : start + width]):
             for total, part in zip(totals, parts):
@@ -75,7 +72,8 @@ def turned(Vt: np.ndarray, At: np.ndarray | CentredSparse, out: np.ndarray) -> N
     if not isinstance(At, np.ndarray):
         out[:] = Vt @ At
         return
-    if len(Vt) * At.size < SHARED_PRODUCTS:
+    # To share a smaller product takes longer than to compute it.
+    if len(Vt) * At.size < 1 << 21:
         np.matmul(Vt, At, out=out)
         return
 
@@ -116,4 +114,4 @@ def _entries(A: Any) -> int:
 
 
 def _pieces(features: int) -> list[slice]:
-    return parallel.parts(features, max(1, min(PIECES, features // 256)))
+    return parallel.parts(features, max(1, min(4, features // 256)))

@@ -258,7 +258,7 @@ class Exp(Pointwise):
 class Scalar(Pointwise):
     """Σ φ(y), for a function φ of your own.
 
-    The functions are compiled by numba. In them, `exp`, `expm1`, `log`, `log1p`, `tanh`, `cosh` and `sinh` of `math` or `numpy`
+    The functions are compiled by numba. In them, `exp`, `log`, `log1p`, `tanh` and `cosh` of `math` or `numpy`
     are replaced by vectorised versions, accurate to 4 units in the last place; functions that are already compiled by numba are
     not changed.
 

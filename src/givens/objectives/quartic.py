@@ -140,7 +140,7 @@ class Orthomax(Contrast):
             return turn(found[:, 0]), found[:, 1].copy()
 
         if isinstance(blocks, np.ndarray):
-            flop_counts.count(quartic.FLOPS * len(blocks) * Y.shape[1])
+            flop_counts.count(quartic.PAIR_FLOPS * len(blocks) * Y.shape[1])
             return PairSolutions(*solved_in_shares(pairs, blocks))
         return gathered(
             blocks,
@@ -219,7 +219,7 @@ def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.n
         total += float(np.concatenate(gains).sum())
         rotated += sum(int(np.count_nonzero(part)) for part in gains)
         solved += sum(len(part) for part in gains)
-    flop_counts.count(quartic.FLOPS * solved * Y.shape[1] + 6.0 * rotated * (Y.shape[1] + len(Y)))
+    flop_counts.count(quartic.PAIR_FLOPS * solved * Y.shape[1] + 6.0 * rotated * (Y.shape[1] + len(Y)))
     return Qt.T.copy(), total
 
 

@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 
 EPS = float(np.finfo(np.float64).eps)  # a relative rounding error of float64 is at most half of this
-SKIPPED = ("givens", "sklearn")  # packages: scikit-learn wraps methods such as `fit_transform`
 LARGEST_COUNT = 2**31 - 1  # larger counts are mistakes, and compiled code may not hold them
 # Of the real data of the benchmarks no feature has more than 0.12 of the variance, unscaled. The sum of all features, as one more
 # of them, has 0.985 to 0.997 of it in three of four (in the fourth, whose samples were scaled to a common sum, 0.01).
 DOMINANT_SHARE = 0.9
-FEWEST_FEATURES = 5  # with variance: of two or three, one often has nearly all of it
 
 
 def whole(value: Any, name: str, least: int, most: int | None = None, what: str = "") -> int:
@@ -224,8 +222,9 @@ def refuse_mask(X: Any, name: str) -> None:
 
 def warn_caller(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Warn as if the line that called this package, or scikit-learn with one of its estimators, had done so."""
+    packages = "givens", "sklearn"  # scikit-learn wraps methods such as `fit_transform`
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and str(frame.f_globals.get("__name__")).split(".")[0] in SKIPPED:
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).split(".")[0] in packages:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 
@@ -251,7 +250,8 @@ def warn_of_dominant_feature(variances: np.ndarray, total: float, names: Any = N
     It may be a total, a number of rows, or in much smaller units than the others; the components are then this feature, and
     nothing else in the results shows it.
     """
-    if np.count_nonzero(variances) < FEWEST_FEATURES:
+    # Of two or three features, one often has nearly all of the variance.
+    if np.count_nonzero(variances) < 5:
         return
     feature = int(np.argmax(variances))
     share = float(variances[feature]) / total

@@ -11,7 +11,7 @@ import numpy as np
 
 from givens.support.imports import require
 
-_SHOWN: ContextVar[bool] = ContextVar("_SHOWN", default=False)
+_shown: ContextVar[bool] = ContextVar("givens_progress", default=False)
 
 
 @contextmanager
@@ -31,16 +31,16 @@ def progress(shown: bool = True) -> Iterator[None]:
     >>> with givens.progress(False):
     ...     model = givens.SparsePCA(2, n_nonzero=3).fit(X)
     """
-    before = _SHOWN.set(shown)
+    before = _shown.set(shown)
     try:
         yield
     finally:
-        _SHOWN.reset(before)
+        _shown.reset(before)
 
 
 def showing() -> bool:
     """Whether progress is shown."""
-    return _SHOWN.get()
+    return _shown.get()
 
 
 class Bar:
@@ -79,10 +79,7 @@ def _displayed(*columns: Any) -> Any:
 
 def bar() -> AbstractContextManager[Bar]:
     """A bar while the run lasts."""
-    return _rich_bar() if showing() else _NO_BAR
-
-
-_NO_BAR = nullcontext(Bar())
+    return _rich_bar() if showing() else nullcontext(Bar())
 
 
 @contextmanager
