@@ -20,8 +20,8 @@ from typing import Any
 
 import givens
 from givens.app.tables.write import plain
+from givens.support.archive import part_of, remove_leftovers
 from givens.support.imports import require
-from givens.support.unfinished import part_of, remove_leftovers
 from paper.experiment import Claim, Experiment, ExperimentSettings, Row, Task
 from paper.provenance import code
 

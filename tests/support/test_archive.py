@@ -12,7 +12,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from givens.support import archive, unfinished
+from givens.support import archive
 
 ARRAYS = {"a": np.arange(3.0)}
 
@@ -59,7 +59,7 @@ def dead_process():
 
 @pytest.mark.skipif(os.name != "posix", reason="processes of POSIX")
 def test_leftovers_of_dead_writers_are_removed_and_nothing_else(tmp_path):
-    host, dead = unfinished.HOST, dead_process()
+    host, dead = archive.HOST, dead_process()
     gone = tmp_path / f".state.{host}-{dead}-0123456789ab.part"
     kept = [
         tmp_path / f".state.{host}-{os.getpid()}-0123456789ab.part",  # a thread of ours may be writing it

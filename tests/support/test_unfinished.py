@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from givens.app.tables import staged
-from givens.support.unfinished import HOST, part_of, remove_leftovers
+from givens.support.archive import HOST, part_of, remove_leftovers
 from paper.runner import write_whole
 
 

@@ -12,5 +12,5 @@ It stands on the estimators, and on few other names of the package. This is all 
     givens.support.arguments   LARGEST_COUNT, DominantFeatureWarning, are, dense, one_entry_each, warn_of_dominant_feature
     givens.support.imports     require
     givens.support.signals     uninterrupted
-    givens.support.unfinished  part_of, remove_leftovers
+    givens.support.archive     part_of, remove_leftovers
 """

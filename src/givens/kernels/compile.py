@@ -33,11 +33,6 @@ finally:
 # Not `fastmath=True`, which assumes that there is no NaN: checks for NaN would be removed.
 FASTMATH = {"reassoc", "contract", "nsz"}
 
-try:
-    from givens.kernels.cache import FolderCache
-except ImportError:
-    FolderCache = None  # type: ignore[assignment,misc]
-
 
 def kernel(function: Callable) -> Any:
     """Compile a function that Python calls, cached on disk if possible."""
@@ -54,14 +49,13 @@ def kernel(function: Callable) -> Any:
 
 
 def _cache(compiled: Any) -> None:
-    if FolderCache is not None:
-        try:
-            compiled._cache = FolderCache(compiled.py_func)
-            return
-        except (AttributeError, TypeError):  # numba's internals have changed
-            pass
-    if is_complete(compiled.py_func):
-        compiled.enable_caching()
+    try:
+        from givens.kernels.cache import FolderCache
+
+        compiled._cache = FolderCache(compiled.py_func)
+    except (ImportError, AttributeError, TypeError):  # numba's internals have changed
+        if is_complete(compiled.py_func):
+            compiled.enable_caching()
 
 
 def is_complete(function: Callable) -> bool:

@@ -1,6 +1,7 @@
-"""Arrays and a header of plain values in one file, in NumPy's format without pickle, written completely or not at all.
+"""Files that are written completely or not at all, and such a file of arrays and a header of plain values.
 
-The file holds a digest of its contents: one whose numbers were changed is refused.
+Temporary files are named after the process that writes them, so that those of killed processes can be removed. Arrays are in
+NumPy's format without pickle. Their file holds a digest of its contents: one whose numbers were changed is refused.
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ import contextlib
 import hashlib
 import io
 import json
-import math
 import os
+import platform
+import re
+import secrets
 import shutil
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +24,38 @@ from typing import Any
 import numpy as np
 
 from givens.support.signals import uninterrupted
-from givens.support.unfinished import part_of, remove_leftovers
+
+# A process number is valid on its own machine only.
+HOST = f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def part_of(target: Path) -> Path:
+    """Return the name, beside the file, under which this process writes it."""
+    return target.with_name(f".{target.name}.{HOST}-{os.getpid()}-{secrets.token_hex(6)}.part")
+
+
+def remove_leftovers(folder: Path, name: str | None = None) -> None:
+    """Remove the unfinished files in a folder, or those of one name, whose writers on this machine have ended."""
+    pattern = rf"(?s)\.(?P<name>.+)\.{HOST}-(?P<process>[0-9]+)-[0-9a-f]{{12}}\.part"
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            found = re.fullmatch(pattern, entry.name)
+            if found and name in (None, found["name"]) and not _alive(int(found["process"])):
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.path)
+
+
+def _alive(process: int) -> bool:
+    """Whether a process of this number is running; where that cannot be asked, it is taken to be."""
+    if os.name != "posix":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
@@ -97,14 +132,8 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, size: int) -> np.nda
     """An array as `numpy.savez` stores it, uncompressed."""
     if info.compress_type != zipfile.ZIP_STORED or info.file_size > size or info.compress_size > size:
         raise ValueError(f"{info.filename} says that it is larger than the file")
-    content = io.BytesIO(archive.read(info))
-    version = np.lib.format.read_magic(content)
-    if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"{info.filename} is of version {version}")
-    reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, by_columns, dtype = reader(content)
-    left = content.getbuffer()[content.tell() :]
-    if dtype.hasobject or min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != len(left):
-        raise ValueError(f"{info.filename} has not the size that its shape {shape} needs")
-    array = np.frombuffer(left, dtype).reshape(shape, order="F" if by_columns else "C")
-    return array.copy(order="K")
+    content = archive.read(info)
+    array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+    if array.nbytes > len(content):
+        raise ValueError(f"{info.filename} has not the size that its shape {array.shape} needs")
+    return array

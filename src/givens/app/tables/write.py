@@ -19,8 +19,8 @@ from typing import IO, Any
 import numpy as np
 
 from givens.app.tables.table import DataError
+from givens.support.archive import part_of, remove_leftovers
 from givens.support.signals import uninterrupted
-from givens.support.unfinished import part_of, remove_leftovers
 
 
 def reason(error: OSError) -> str:
