@@ -12,7 +12,9 @@ import zipfile
 import numpy as np
 import pytest
 
+from givens.app.tables import staged
 from givens.support import archive
+from paper.runner import write_whole
 
 ARRAYS = {"a": np.arange(3.0)}
 
@@ -50,17 +52,24 @@ def test_a_link_stays_and_what_is_no_file_is_not_replaced(tmp_path):
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
 
 
-def dead_process():
+@pytest.fixture(scope="module")
+def dead():
     """The number of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-c", ""])
     process.wait()
     return process.pid
 
 
+def left_behind(target, dead):
+    """An unfinished file whose writer has ended."""
+    part = target.with_name(f".{target.name}.{archive.HOST}-{dead}-0123456789ab.part")
+    part.write_text("half")
+    return part
+
+
 @pytest.mark.skipif(os.name != "posix", reason="processes of POSIX")
-def test_leftovers_of_dead_writers_are_removed_and_nothing_else(tmp_path):
-    host, dead = archive.HOST, dead_process()
-    gone = tmp_path / f".state.{host}-{dead}-0123456789ab.part"
+def test_leftovers_of_dead_writers_are_removed_and_nothing_else(tmp_path, dead):
+    host, gone = archive.HOST, left_behind(tmp_path / "state", dead)
     kept = [
         tmp_path / f".state.{host}-{os.getpid()}-0123456789ab.part",  # a thread of ours may be writing it
         tmp_path / f".state.{host}-{os.getppid()}-0123456789ab.part",
@@ -70,17 +79,37 @@ def test_leftovers_of_dead_writers_are_removed_and_nothing_else(tmp_path):
         tmp_path / f".state.{host}-x-0123456789ab.part",
         tmp_path / "state.part",
     ]
-    for file in (gone, *kept):
+    for file in kept:
         file.write_text("half")
     archive.write(tmp_path / "state", {}, ARRAYS)
     assert not gone.exists()
     assert all(file.read_text() == "half" for file in kept)
+    archive.remove_leftovers(tmp_path)  # of all names
+    assert [file.exists() for file in kept] == [True, True, False, True, True, True, True]
+    archive.remove_leftovers(tmp_path / "missing")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes of POSIX")
+def test_results_of_a_command_replace_what_a_killed_one_left(tmp_path, dead):
+    left_behind(tmp_path / "scores.csv", dead)
+    with staged(tmp_path) as files, files.open("components.csv") as stream:
+        stream.write("x")
+    assert [path.name for path in tmp_path.iterdir()] == ["components.csv"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="processes of POSIX")
+def test_a_task_of_an_experiment_replaces_what_a_killed_one_left(tmp_path, dead):
+    left_behind(tmp_path / "task.json", dead)
+    write_whole(tmp_path / "task.json", b"{}")
+    assert [path.name for path in tmp_path.iterdir()] == ["task.json"]
 
 
 KILLED = """
 import os, sys
 import numpy as np
+from givens.app.tables import staged
 from givens.support import archive
+from paper.runner import write_whole
 archive.os.fsync = lambda _: os.kill(os.getpid(), 9)
 archive.write(sys.argv[1], {}, {"a": np.zeros(1000)})
 """

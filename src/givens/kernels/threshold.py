@@ -29,28 +29,6 @@ def above(y: np.ndarray, number: int, level: float, members: np.ndarray, limit: 
     return size
 
 
-@kernel
-def value(Y: np.ndarray, levels: np.ndarray, l0: bool) -> float:
-    """Σ φ over the first rows of Y, one for each level; summed row by row."""
-    total = 0.0
-    for j in range(len(levels)):
-        level = levels[j]
-        part = 0.0
-        y = Y[j]
-        if l0:
-            for k in range(len(y)):
-                v = np.float64(y[k])
-                t = v * v - level * level
-                part += t if t > 0.0 else 0.0
-        else:
-            for k in range(len(y)):
-                t = abs(np.float64(y[k])) - level
-                t = t if t > 0.0 else 0.0
-                part += t * t
-        total += part
-    return total
-
-
 @inline
 def _shrink_row(y: np.ndarray, level: float, l0: bool, out: np.ndarray) -> tuple[float, int]:
     part = 0.0
@@ -58,7 +36,7 @@ def _shrink_row(y: np.ndarray, level: float, l0: bool, out: np.ndarray) -> tuple
     if l0:
         square = level * level
         for k in range(len(y)):
-            v = y[k]
+            v = np.float64(y[k])
             above = abs(v) > level
             v = v if above else v - v
             part += v * v - square * above
@@ -66,7 +44,7 @@ def _shrink_row(y: np.ndarray, level: float, l0: bool, out: np.ndarray) -> tuple
             count += above
     else:
         for k in range(len(y)):
-            v = y[k]
+            v = np.float64(y[k])
             t = v if v < level else level
             t = v - (t if t > -level else -level)
             part += t * t
@@ -76,22 +54,26 @@ def _shrink_row(y: np.ndarray, level: float, l0: bool, out: np.ndarray) -> tuple
 
 
 @kernel
+def value(Y: np.ndarray, levels: np.ndarray, l0: bool) -> float:
+    """Σ φ over the first rows of Y, one for each level; summed row by row."""
+    total = 0.0
+    room = np.empty(Y.shape[1], Y.dtype)
+    for j in range(len(levels)):
+        total += _shrink_row(Y[j], levels[j], l0, room)[0]
+    return total
+
+
+@kernel
 def shrink(Y: np.ndarray, levels: np.ndarray, l0: bool, S: np.ndarray) -> tuple[float, int]:
     """Write S(y) of the rows y of Y into S, which may be Y; return Σ φ and the number of non-zeros."""
     total = 0.0
     nonzeros = 0
-    # In place by way of a third array: a loop that writes where it reads is not vectorised, since compiled code does not know
-    # that every number is read before it is written.
-    in_place = Y.ctypes.data == S.ctypes.data
-    room = np.empty(Y.shape[1] if in_place else 0, Y.dtype)
+    # By way of a third array: a loop that may write where it reads is not vectorised.
+    room = np.empty(Y.shape[1], Y.dtype)
     for j in range(len(levels)):
-        y = Y[j]
-        if in_place:
-            part, count = _shrink_row(y, levels[j], l0, room)
-            for k in range(len(room)):
-                y[k] = room[k]
-        else:
-            part, count = _shrink_row(y, levels[j], l0, S[j])
+        part, count = _shrink_row(Y[j], levels[j], l0, room)
+        for k in range(len(room)):
+            S[j, k] = room[k]
         total += part
         nonzeros += count
     return total, nonzeros

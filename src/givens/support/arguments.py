@@ -26,14 +26,11 @@ def whole(value: Any, name: str, least: int, most: int | None = None, what: str 
     # The first type is Python's own: for the abstract one alone, the check would take longer.
     good = isinstance(value, (int, Integral)) or (isinstance(value, Real) and float(value).is_integer())
     good = good and not isinstance(value, bool)
-    if good and most is None and value > LARGEST_COUNT:
-        most = LARGEST_COUNT
-    if not good or value < least or (most is not None and value > most):
-        limit = (
-            f"of at least {least}"
-            if most is None
-            else f"from {least} to {most}" + (f", {what}" if what else "")
-        )
+    largest = LARGEST_COUNT if most is None else most
+    if not good or not least <= value <= largest:
+        limit = f"from {least} to {largest}" + (f", {what}" if what else "")
+        if most is None and not (good and value > largest):
+            limit = f"of at least {least}"
         raise ValueError(f"{name} must be a whole number {limit}, got {value!r}")
     return int(value)
 
