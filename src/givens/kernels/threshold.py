@@ -41,7 +41,7 @@ def _shrink_row(y: np.ndarray, level: float, l0: bool, out: np.ndarray) -> tuple
             v = v if above else v - v
             part += v * v - square * above
             out[k] = v
-            count += above
+            count += 1 if above else 0
     else:
         for k in range(len(y)):
             v = np.float64(y[k])
@@ -49,7 +49,7 @@ def _shrink_row(y: np.ndarray, level: float, l0: bool, out: np.ndarray) -> tuple
             t = v - (t if t > -level else -level)
             part += t * t
             out[k] = t
-            count += t != 0.0
+            count += 1 if t != 0.0 else 0
     return part, count
 
 
