@@ -64,19 +64,6 @@ def test_it_finds_the_mixture(data: MixtureSample, max_iter: int) -> None:
     np.testing.assert_allclose(model.eigenvalues_, expected, rtol=1e-9)
 
 
-def test_it_comes_close_to_the_truth_where_the_power_method_does_not() -> None:
-    data = make_spherical_mixture(10_000, n_features=50, random_state=0)
-
-    def score(labels: np.ndarray) -> float:
-        return normalized_mutual_info_score(data.y, labels)
-
-    truth = SphericalMixture(20).fit(data.X)
-    pure = SphericalMixture(20, max_iter=0).fit(data.X)
-    # The paper's procedure reaches 0.45 here by rotations and 0.21 by the power method; the truth 0.65.
-    assert score(pure.predict(data.X)) > 0.5
-    assert score(truth.predict(data.X)) > 0.6
-
-
 @pytest.mark.parametrize("variance", ["common", "distinct"])
 def test_one_thread_and_two_give_the_same_bits(data: MixtureSample, variance: str) -> None:
     one, two = (SphericalMixture(4, variance=variance, threads=t).fit(data.X) for t in (1, 2))
@@ -250,11 +237,6 @@ def test_scikit_learn_takes_over(data: MixtureSample, variance: str) -> None:
     fewer = 3 if variance == "common" else 0
     np.testing.assert_allclose(model.aic(data.X), other.aic(data.X) - 2 * fewer)
     np.testing.assert_allclose(model.bic(data.X), other.bic(data.X) - np.log(9000) * fewer)
-
-
-def test_a_fit_after_a_stream_starts_anew(data: MixtureSample) -> None:
-    model = SphericalMixture(4).partial_fit(data.X[:5000]).fit(data.X)
-    assert_bits(model, SphericalMixture(4).fit(data.X))
 
 
 def test_a_stream_cannot_be_asked_for_more_components_than_its_axes_hold(data: MixtureSample) -> None:

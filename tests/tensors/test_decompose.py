@@ -55,13 +55,6 @@ def test_fewer_components_than_there_are(start, noise):
             assert set(which) == set(range(4))
 
 
-def test_more_components_than_there_are():
-    T, weights, V = orthogonal(np.random.default_rng(3), 8, 3)
-    found = decompose(T, random_state=100)
-    assert np.allclose(found.weights, [*weights, 0, 0, 0, 0, 0], atol=1e-12)
-    assert distance(found.factors[:, :3], V) < 1e-10
-
-
 @pytest.mark.parametrize("start", STARTS)
 def test_negative_weights_become_signs(start):
     T, _, V = orthogonal(np.random.default_rng(4), 6, weights=[5, -4, 3, -2, 1, -0.5])

@@ -6,7 +6,6 @@ from scipy import sparse
 
 from givens.data.documents import Counts, WordCounts
 from givens.data.rows import Rows
-from givens.numerics import parallel
 from givens.topics.word_moments import FLATTENING, WordMoments, principal_axes
 
 pytest.importorskip("numba")
@@ -63,40 +62,6 @@ def test_moments_on_many_axes_of_any_size(scale):
     np.testing.assert_allclose(
         state.moments().third / scale**3, expected / scale**3, atol=1e-12 * np.abs(expected).max() / scale**3
     )
-
-
-def test_documents_of_one_and_two_words_are_used_where_they_can_be():
-    rows = [[1, 0, 0], [0, 1, 1], [1, 1, 1], [0, 0, 0], [2, 1, 0]]
-    X = sparse.csr_matrix(np.array(rows, dtype=float))
-    state = WordMoments(np.eye(3)).begin(0)
-    state.add(Counts.of(X))
-    first, second, third = by_enumeration(X)
-    moments = state.moments()
-    np.testing.assert_allclose(moments.mean, first)
-    np.testing.assert_allclose(moments.cross, second, atol=1e-15)
-    np.testing.assert_allclose(moments.third, third, atol=1e-15)
-
-
-def test_moments_have_the_same_bits_for_any_number_of_threads():
-    rng = np.random.default_rng(1)
-    X = documents(800, 40, rng)
-    axes = rng.standard_normal((40, 12))
-    found = []
-    for threads in (1, 2):
-        with parallel.pool(threads):
-            state = WordMoments(axes).begin(0)
-            state.add(Counts.of(X))
-            moments = state.moments()
-            found.append(
-                [
-                    moments.mean,
-                    moments.cross,
-                    moments.third,
-                    principal_axes(Rows([X], check=WordCounts(True)), 40, 6, np.random.default_rng(0)),
-                ]
-            )
-    for one, two in zip(*found):
-        np.testing.assert_array_equal(one, two)
 
 
 def test_merged_moments_are_those_of_all_documents():

@@ -43,10 +43,8 @@ from givens.tensors.decompose import orthogonal_components
 Decomposer = Callable[[np.ndarray], tuple[np.ndarray, Result]]
 """A function of a symmetric tensor that returns an orthogonal V, one component per column, and the `Result` to report."""
 
-_LEAST_NOISE = 1e-12
-_SUM = 10.0
-_TOLERANCE = 1e-7
-_STEPS = 1000
+SUM_WEIGHT = 10.0
+"""The c of the formula. The weights are scaled to the sum 1 afterwards, so it only has to keep them near it."""
 
 
 def by_givens(T: np.ndarray, random_state: int, threads: int | None) -> tuple[np.ndarray, Result]:
@@ -108,10 +106,14 @@ def solve(
     eigenvalues, top = moments.principal(k - 1)
     dims = len(top.mean) + beyond - (k - 1)
     spread = eigenvalues[: k - 1]
-    noise = _noise(top, spread, dims)
+    # Covariance of x outside the axes with its coordinates p on them: 0 for axes that are eigenvectors of the covariance. A basis
+    # that was fixed beforehand misses a part of the means; that part is a linear function of p, whose coefficients are this
+    # covariance divided by that of the means.
+    outside = top.cross - top.axes @ (top.axes.T @ top.cross)
+    noise = _noise(top, spread, np.sum(outside**2, axis=0), dims)
     signal = _signal(spread, noise, top.count)
     white = _roots(signal, noise)
-    paths = _outside(top, spread, noise, dims) / signal
+    paths = outside / signal
     noise_third = np.zeros(k - 1) if common else _noise_third(top, paths, dims)
     third = top.third - placements(np.multiply.outer(np.eye(k - 1), noise_third))
 
@@ -170,27 +172,17 @@ def _variances(weights: np.ndarray, b: np.ndarray, noise_third: np.ndarray) -> n
     return np.maximum(1 + apart, 0.05)
 
 
-def _outside(top: Cumulants, spread: np.ndarray, noise: float, dims: int) -> np.ndarray:
-    """Covariance of x outside the axes with its coordinates p on them, shrunk by James and Stein's factor for its noise.
+def _noise(top: Cumulants, spread: np.ndarray, outside: np.ndarray, dims: int) -> float:
+    """σ²: the variance outside the axes, per direction, without the part that the means contribute.
 
-    It is 0 for axes that are eigenvectors of the covariance. A basis that was fixed beforehand misses a part of the means; that
-    part is a linear function of p, whose coefficients are this covariance divided by that of the means.
+    `outside` are the squared lengths of the covariances, with each axis, of what is outside.
     """
-    outside = top.cross - top.axes @ (top.axes.T @ top.cross)
-    size = np.sum(outside**2, axis=0)
-    chance = dims * noise * spread / top.count
-    return outside * np.where(size > chance, 1 - chance / np.where(size > 0, size, 1.0), 0.0)
-
-
-def _noise(top: Cumulants, spread: np.ndarray, dims: int) -> float:
-    """σ²: the variance outside the axes, per direction, without the part that the means contribute."""
 
     def excess(noise: float) -> float:
         signal = np.maximum(_signal(spread, noise, top.count), least)
-        of_means = np.sum(_outside(top, spread, noise, dims) ** 2, axis=0) / signal
-        return noise - (top.energy - of_means.sum()) / dims
+        return noise - (top.energy - np.sum(outside / signal)) / dims
 
-    least = _LEAST_NOISE * float(spread[0]) if len(spread) else 0.0
+    least = 1e-12 * float(spread.max(initial=0.0))
     whole = top.energy / dims
     if whole <= least or excess(least) >= 0:
         return least
@@ -242,7 +234,7 @@ def refit(data: Scaled, weights: np.ndarray, b: np.ndarray) -> Refitted:
         start,
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": _STEPS, "maxcor": 20, "ftol": _TOLERANCE, "gtol": 1e-10},
+        options={"maxiter": 1000, "maxcor": 20, "ftol": 1e-7, "gtol": 1e-10},
     )
     logs, b, noise = _parts(found.x, root)
     weights = np.exp(logs)
@@ -272,7 +264,7 @@ def misfit(data: Scaled, logs: np.ndarray, b: np.ndarray, log_noise: float) -> t
     prior_w = (logs + np.log(k)) / data.count
     prior_b = b / (data.count * np.maximum(1 - data.noise_share, 1e-8)[:, None])
     value = (
-        _SUM * total**2
+        SUM_WEIGHT * total**2
         + first @ first
         + np.sum(second**2) / 2
         + np.sum(third**2) / 6
@@ -280,7 +272,9 @@ def misfit(data: Scaled, logs: np.ndarray, b: np.ndarray, log_noise: float) -> t
         + prior_w @ (logs + np.log(k))
         + np.sum(prior_b * b)
     )
-    along = _SUM * total + first @ b + np.sum(b * second_b, axis=0) / 2 + np.sum(b * third_b, axis=0) / 6
+    along = (
+        SUM_WEIGHT * total + first @ b + np.sum(b * second_b, axis=0) / 2 + np.sum(b * third_b, axis=0) / 6
+    )
     by_logs = 2 * (w * along + prior_w)
     by_b = 2 * (w * (first[:, None] + second_b + third_b / 2) + prior_b)
     by_noise = (np.diag(second) @ data.noise_share + data.noise_dims * (noise - 1)) * noise
