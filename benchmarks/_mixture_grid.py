@@ -20,7 +20,7 @@ from benchmarks._markdown import table
 from benchmarks._runner import replace
 from givens import SphericalMixture
 from givens.data.moments import moments_of
-from givens.data.passes import TILE
+from givens.data.passes import TILE_ROWS
 from givens.data.third_moments import ThirdMoments, principal_basis
 from givens.datasets import MixtureSample, make_spherical_mixture
 from givens.mixtures.em import Mixture, posterior
@@ -81,7 +81,7 @@ def _measure(d: int, n: int, seed: int) -> dict[str, Any]:
 
 def same_reconstruction(X: np.ndarray, decomposition: Decomposer) -> Mixture:
     """What SphericalMixture(max_iter=0) fits, with another decomposition of the whitened tensor."""
-    basis = principal_basis(moments_of(X, unit_of(X[:TILE])), COMPONENTS - 1)[1]
+    basis = principal_basis(moments_of(X, unit_of(X[:TILE_ROWS])), COMPONENTS - 1)[1]
     state = ThirdMoments(basis).begin(0)
     state.add(X)
     found = solve(state.cumulants(), COMPONENTS, common=True, decomposition=decomposition).mixture

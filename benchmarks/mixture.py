@@ -21,7 +21,7 @@ from benchmarks import _mixture_grid as grid
 from benchmarks._runner import Suite
 from givens import SphericalMixture
 from givens.data.moments import moments_of
-from givens.data.passes import TILE
+from givens.data.passes import TILE_ROWS
 from givens.data.third_moments import Basis, ThirdMoments, principal_basis
 from givens.datasets import make_spherical_mixture
 from givens.mixtures.whitened_moments import by_givens, solve
@@ -154,7 +154,7 @@ def _speed(report):
 
 
 def _basis(X):
-    return principal_basis(moments_of(X, unit_of(X[:TILE])), grid.COMPONENTS - 1)[1]
+    return principal_basis(moments_of(X, unit_of(X[:TILE_ROWS])), grid.COMPONENTS - 1)[1]
 
 
 def _sums(X, basis):
@@ -166,9 +166,9 @@ def _sums(X, basis):
 def _products(X, basis):
     """XᵀX, XP, Xᵀ(XP), and the products of pairs with the axes: half of the r² pairs, made once for all tiles."""
     r = basis.axes.shape[1]
-    pairs = np.ones((r * (r + 1) // 2, TILE))
-    for start in range(0, len(X), TILE):
-        x = X[start : start + TILE]
+    pairs = np.ones((r * (r + 1) // 2, TILE_ROWS))
+    for start in range(0, len(X), TILE_ROWS):
+        x = X[start : start + TILE_ROWS]
         p = x @ basis.axes
         _ = x.T @ x, x.T @ p, pairs[:, : len(x)] @ p
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from givens.data.moments import moments_of
-from givens.data.passes import TILE
+from givens.data.passes import TILE_ROWS
 from givens.data.rows import Numbers
 from givens.data.stream import Stream
 from givens.data.third_moments import (
@@ -49,7 +49,7 @@ def state_of(basis: Basis, *batches: np.ndarray) -> ThirdMoments:
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "r"), [(50, 4, 2), (TILE + 300, 6, 6), (2 * TILE, 3, 1), (700, 40, 30), (20, 3, 0)]
+    ("n", "d", "r"), [(50, 4, 2), (TILE_ROWS + 300, 6, 6), (2 * TILE_ROWS, 3, 1), (700, 40, 30), (20, 3, 0)]
 )
 def test_cumulants_are_the_central_moments(n: int, d: int, r: int) -> None:
     X, basis = skewed(n, d), some_basis(d, r)
@@ -73,15 +73,15 @@ def test_third_moments_are_symmetric() -> None:
 
 
 @examples(25)
-@given(cuts=st.lists(st.integers(0, 3 * TILE + 17), max_size=6))
+@given(cuts=st.lists(st.integers(0, 3 * TILE_ROWS + 17), max_size=6))
 def test_any_cut_gives_the_same_sums(cuts: list[int]) -> None:
-    X, basis = skewed(3 * TILE + 17, 3), some_basis(3, 2)
+    X, basis = skewed(3 * TILE_ROWS + 17, 3), some_basis(3, 2)
     for a, b in zip(sums_of(state_of(basis, X)), sums_of(state_of(basis, *np.split(X, sorted(cuts))))):
         np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-10 * np.abs(a).max())
 
 
 def test_any_number_of_threads_gives_the_same_bits() -> None:
-    X, basis = skewed(3 * TILE + 17, 3), some_basis(3, 2)
+    X, basis = skewed(3 * TILE_ROWS + 17, 3), some_basis(3, 2)
     whole = sums_of(state_of(basis, X))
     with parallel.pool(2):
         for a, b in zip(whole, sums_of(state_of(basis, X))):

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from givens import TopicModel
-from givens.data.passes import TILE
+from givens.data.passes import TILE_ROWS
 from givens.datasets import make_topics
 
 # Simulated documents seldom have every word. `test_empty_documents_and_words_are_taken_with_a_sentence` looks at this warning.
@@ -80,7 +80,7 @@ def test_single_topic_model_tells_the_topic_of_each_document():
 
 @pytest.mark.parametrize("max_iter", [0, 3])
 def test_same_bits_for_any_number_of_threads_and_the_same_topics_for_any_cut(max_iter):
-    X = make_topics(TILE + 700, n_components=4, n_words=60, document_length=20, random_state=3).X
+    X = make_topics(TILE_ROWS + 700, n_components=4, n_words=60, document_length=20, random_state=3).X
     whole, threaded = (TopicModel(4, max_iter=max_iter, threads=threads).fit(X) for threads in (1, 2))
     np.testing.assert_array_equal(threaded.components_, whole.components_)
     np.testing.assert_array_equal(threaded.transform(X), whole.transform(X))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 
-from givens.data.passes import TILE
+from givens.data.passes import TILE_ROWS
 from givens.numerics import parallel
 from givens.support.fitting import check_array, validate_data
 
@@ -57,7 +57,7 @@ class WordCounts:
     """
 
     whole: bool
-    most_rows = TILE
+    most_rows = TILE_ROWS
 
     def table(self, estimator: BaseEstimator | None, X: Any, reset: bool) -> sparse.csr_matrix:
         """A table of counts in memory as a sparse matrix; the estimator learns, or compares, its words."""

@@ -22,9 +22,6 @@ from scipy import sparse
 from givens.numerics.gram import leading_axes
 from givens.support.arguments import counted
 
-EM_TOL = 1e-5  # change of the estimates, relative to the spread of the table, at which they stay
-EM_STEPS = 300
-
 
 @dataclass
 class Completion:
@@ -142,10 +139,10 @@ def completed(X: np.ndarray, rank: int) -> tuple[np.ndarray, Completion, int, bo
     # In units of the largest deviation, so that no square overflows or vanishes.
     offset, holed = mean, (X - mean) / unit
     filled = np.where(missing, 0.0, holed)
-    least = EM_TOL * float(np.sqrt(np.nanmean(holed**2)))
+    least = 1e-5 * float(np.sqrt(np.nanmean(holed**2)))  # a smaller change of the estimates is none
     steps, stayed = 0, not missing.any()
     model = fitted(filled, rank)
-    while not stayed and steps < EM_STEPS:
+    while not stayed and steps < 300:
         better = model.fill(holed, missing)
         stayed = float(np.sqrt(np.mean((better[missing] - filled[missing]) ** 2))) <= least
         filled, steps = better, steps + 1

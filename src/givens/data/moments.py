@@ -27,7 +27,6 @@ MOST_PRODUCT_FEATURES = 8192
 """Maximum number of features whose products are summed; the products then take 512 MB."""
 
 TILE_FEATURES = 256  # up to so many, the products of a tile (half a megabyte) stay in a core's cache
-WAVE_TILES = 16  # tiles whose products wait to be merged
 
 
 def overflow_is_told_later(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -115,8 +114,8 @@ class Moments(Summary):
             )
 
         cut = tiles(max(len(self.mean), 1), rows.shape[0])
-        for start in range(0, len(cut), WAVE_TILES):
-            for weight, mean, C in parallel.each(products, cut[start : start + WAVE_TILES]):
+        for start in range(0, len(cut), 16):  # the products of so many tiles wait to be merged
+            for weight, mean, C in parallel.each(products, cut[start : start + 16]):
                 self.scatter += C
                 self.scatter += self._join(weight, mean)
 

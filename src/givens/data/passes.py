@@ -30,7 +30,7 @@ Kind = TypeVar("Kind", bound="Summary")
 FAN = 4
 """How many summaries one task merges."""
 
-TILE = 4096
+TILE_ROWS = 4096
 """Number of rows in a tile: fixed, so that threads do not change the order of any sum."""
 
 
@@ -215,7 +215,7 @@ class Sums(Summary):
     def add(self, rows: Any) -> None:
         """Add rows, tile by tile in their order."""
         sums = [getattr(self, name) for name in self.shapes]
-        add_in_order(sums, self._tile, [rows[part] for part in parallel.slices(len(rows), TILE)])
+        add_in_order(sums, self._tile, [rows[part] for part in parallel.slices(len(rows), TILE_ROWS)])
         self.count += len(rows)
 
     def _tile(self, rows: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -344,26 +344,24 @@ class ClusterError(RuntimeError):
 
 def computed(collection: Any) -> Any:
     """Compute a dask collection on the active scheduler; turn errors of a cluster into a `ClusterError`."""
+    sentences = {
+        "KilledWorker": "workers of the Dask cluster died again and again on one chunk, most often for lack of memory: "
+        "use smaller chunks, or give workers more memory",
+        "NoWorkerError": "the Dask cluster has had no workers for as long as its setting no-workers-timeout allows: start some, "
+        "and fit again",
+        "FutureCancelledError": "the Dask cluster was closed, or lost its scheduler, while it computed: fit again",
+        "CancelledError": "the Dask cluster was closed, or lost its scheduler, while it computed: fit again",
+        "CommClosedError": "the connection to the Dask scheduler was lost: fit again",
+        "TimeoutError": "the Dask scheduler does not answer: fit again",
+    }
     dask = require("dask", extra="dask")
     try:
         return dask.compute(collection)[0]
     except Exception as error:
-        sentence = _CLUSTER_ERRORS.get(type(error).__name__)
+        sentence = sentences.get(type(error).__name__)
         if sentence is None:
             raise
         raise ClusterError(f"{sentence} (Dask says: {' '.join(str(error).split())[:200]})") from error
-
-
-_CLUSTER_ERRORS = {
-    "KilledWorker": "workers of the Dask cluster died again and again on one chunk, most often for lack of memory: "
-    "use smaller chunks, or give workers more memory",
-    "NoWorkerError": "the Dask cluster has had no workers for as long as its setting no-workers-timeout allows: start some, and "
-    "fit again",
-    "FutureCancelledError": "the Dask cluster was closed, or lost its scheduler, while it computed: fit again",
-    "CancelledError": "the Dask cluster was closed, or lost its scheduler, while it computed: fit again",
-    "CommClosedError": "the connection to the Dask scheduler was lost: fit again",
-    "TimeoutError": "the Dask scheduler does not answer: fit again",
-}
 
 
 def _summarised(

@@ -30,7 +30,6 @@ from givens.support.progress import counting
 
 Kind = TypeVar("Kind", bound=Summary)
 
-HEAD_ROWS = 256  # first rows, from which the size of the data is estimated
 READ_BYTES = 1 << 22  # bytes of numbers read at a time
 MOST_READ_BYTES = 1 << 28  # bytes, where a row of the store's own chunks is larger
 
@@ -255,7 +254,7 @@ class Rows:
 
     def unit(self) -> float:
         """A power of two by which rows are multiplied, so that those of the size of the first rows are near 1."""
-        return unit_of(self.head(HEAD_ROWS))
+        return unit_of(self.head(256))
 
     def head(self, size: int) -> Any:
         """The first rows, at most `size` of them, in memory, dense or csr as they are."""

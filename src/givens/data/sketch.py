@@ -33,8 +33,6 @@ from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import largest_size, power_of_two
 from givens.support.arguments import counted, dense
 
-PIECE_ENTRIES = 1 << 17  # entries of a block that a thread takes at once: a megabyte stays in its cache
-
 
 @dataclass(frozen=True)
 class StackedRows:
@@ -298,9 +296,10 @@ class Sketch(Summary):
         def scaled_rows() -> np.ndarray:
             rows = W.astype(np.float64)
             rows[K:] = T @ rows[K:]
+            flop_counts.count(2.0 * len(T) ** 2 * self.features)
             return rows * self.inverses() if self.scaled else rows
 
-        cut = parallel.parts(self.features, -(-W.size // PIECE_ENTRIES))
+        cut = parallel.parts(self.features, -(-W.size // (1 << 17)))  # a megabyte stays in a core's cache
         with np.errstate(over="ignore", invalid="ignore"):
             G = np.array(parallel.each(products, cut), dtype=np.float64).sum(axis=0)
             G[K:] = T @ G[K:]

@@ -32,8 +32,6 @@ from givens.numerics import parallel
 from givens.numerics.scaling import unit_of
 from givens.numerics.tiles import add_in_order
 
-TILE_ROWS = 1024  # whose cubes are summed by one matrix product per axis
-
 
 @dataclass(frozen=True)
 class Basis:
@@ -205,7 +203,8 @@ def summed_triples(rows: np.ndarray) -> np.ndarray:
     def tile(part: slice) -> list[np.ndarray]:
         return [packed_triples(np.ascontiguousarray(rows[part].T))]
 
-    add_in_order([total], tile, parallel.slices(len(rows), TILE_ROWS))
+    # The cubes of 1,024 rows are summed by one matrix product per axis.
+    add_in_order([total], tile, parallel.slices(len(rows), 1024))
     return total
 
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from givens.data.passes import TILE, Sums
+from givens.data.passes import TILE_ROWS, Sums
 from givens.data.rows import Rows
 from givens.data.third_moments import shifted
 from givens.numerics import parallel
@@ -86,7 +86,7 @@ def posterior(mixture: Mixture, X: np.ndarray, unit: float = 1.0) -> tuple[np.nd
         shares[rows] = share.T
         log_density[rows] = density + log_unit
 
-    parallel.each(tile, parallel.slices(len(X), TILE))
+    parallel.each(tile, parallel.slices(len(X), TILE_ROWS))
     return shares, log_density
 
 

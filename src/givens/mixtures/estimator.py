@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from givens.data.by_rows import by_rows
 from givens.data.moments import Moments
-from givens.data.passes import TILE, EveryNth, Together, computed
+from givens.data.passes import TILE_ROWS, EveryNth, Together, computed
 from givens.data.rows import Numbers, Rows
 from givens.data.stream import Stream, StreamedMoments
 from givens.data.third_moments import (
@@ -140,7 +140,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         rows = Rows(X, self)
         features = rows.n_features
         with parallel.pool(self.threads):
-            head = rows.head(max(TILE, features))
+            head = rows.head(max(TILE_ROWS, features))
             fit = self._fit_span if len(head) < features else self._fit_passes
             self._solved = fit(rows, head)
         self._stream = None
@@ -165,7 +165,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     def _fit_passes(self, data: Rows, head: np.ndarray, beyond: int = 0) -> SolvedMixture:
         """Fit to rows that are read several times; in `beyond` further directions, without coordinates, all rows are equal."""
         k, steps = int(self.n_components), int(self.max_iter)
-        seconds = data.total(Moments(data.n_features, unit_of(head[:TILE])), "mixture-second-moments")
+        seconds = data.total(Moments(data.n_features, unit_of(head[:TILE_ROWS])), "mixture-second-moments")
         spread, basis = principal_basis(seconds, k - 1)
         sample = EveryNth(-(-seconds.count // 1024))  # EM starts are compared on so many rows
         thirds, sample = data.total(Together(ThirdMoments(basis), sample), "mixture-third-moments").parts

@@ -27,7 +27,6 @@ from givens.streaming.algorithm_5 import Algorithm5
 from givens.support.arguments import counted, finite, sample_weights, warn_caller, whole
 from givens.support.fitting import atomic_fit
 
-DEFAULT_COMPONENTS = 10  # as many as a reader looks at
 OF_THE_STREAM = ("n_components", "scale", "sketch", "forgetting", "missing")
 """Parameters that hold for a whole stream."""
 
@@ -426,7 +425,7 @@ class StreamingSparsePCA(SparseScores):
     def _empty(self, dtype: Any) -> Sketch:
         """An empty sketch with the parameters that the stream began with."""
         began, features = self._began, self.n_features_in_
-        m = min(DEFAULT_COMPONENTS, features)
+        m = min(10, features)
         if began["n_components"] is not None:
             which = f"the number of features (n_features={features})"
             m = whole(began["n_components"], "n_components", 1, features, which)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from givens.data.passes import TILE
+from givens.data.passes import TILE_ROWS
 from givens.data.third_moments import (
     cubes_of_placements,
     packed_blocks,
@@ -116,7 +116,7 @@ class MomentTensor(Objective):
                 state[block, part] = Q.T @ state[block, part]
 
         N = state.shape[1]
-        parallel.each(turn, parallel.slices(N, TILE))
+        parallel.each(turn, parallel.slices(N, TILE_ROWS))
         flop_counts.count(float(sum(2 * len(block) ** 2 * N for block in blocks)))
 
     def look(self, state: np.ndarray, Q: np.ndarray | None = None, slopes: bool = True) -> Look:
@@ -183,7 +183,7 @@ def from_samples(
 
 def _summed(z: np.ndarray, work: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
     """The sum of `work` over chunks of the columns of z."""
-    chunks = parallel.slices(z.shape[1], TILE)
+    chunks = parallel.slices(z.shape[1], TILE_ROWS)
     return np.sum(parallel.each(lambda part: work(z[:, part]), chunks), axis=0)
 
 
