@@ -436,10 +436,11 @@ def centring(past: float, weights: np.ndarray) -> np.ndarray:
     True
     """
     totals = past + np.cumsum(weights)
-    before = np.append(past, totals[:-1])
-    size = np.sqrt(before * np.divide(weights, totals, out=np.zeros_like(totals), where=totals > 0))
-    rate = np.divide(size, before, out=np.zeros_like(totals), where=before > 0)
-    return np.diag(size) - np.tril(np.outer(rate, weights), -1)
+    before, tiny = totals - weights, np.finfo(float).tiny
+    size = np.sqrt(before * (weights / np.maximum(totals, tiny)))
+    T = np.tril(np.outer(-size / np.maximum(before, tiny), weights), -1)
+    T.flat[:: len(T) + 1] = size
+    return T
 
 
 def _products(rows: np.ndarray) -> np.ndarray:

@@ -35,7 +35,7 @@ class Algorithm5:
         from givens.kernels.stream_rules import take_in
 
         G, rows = np.ascontiguousarray(block.G), block.rows()
-        norms = np.linalg.norm(rows, axis=0)
+        norms = np.sqrt(np.einsum("ij,ij->j", rows, rows))
         # A larger threshold than the largest norm leaves nothing either, and its square might overflow.
         level = min(self.gamma / block.unit, 2.0 * float(norms.max()))
         C = np.ascontiguousarray(rows[:, norms > level])
