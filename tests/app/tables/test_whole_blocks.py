@@ -71,3 +71,19 @@ def test_every_kind_of_name_and_line(monkeypatch, tmp_path, name, end, encoding)
     path = tmp_path / "x.csv"
     path.write_bytes(end.join(lines).encode(encoding))
     assert same(*both_outcomes(monkeypatch, path, labels="kind"))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_random_tables_in_several_blocks(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    rows, columns = int(rng.integers(30, 60)), int(rng.integers(1, 9))
+    values = rng.normal(size=(rows, columns)) * 10.0 ** rng.integers(-30, 30, (rows, columns))
+    quote = '"' if seed % 2 else ""
+    lines = [",".join(["name", *(f"v{k}" for k in range(columns))])]
+    lines += [",".join([f"{quote}s{k}{quote}", *map(repr, row.tolist())]) for k, row in enumerate(values)]
+    path = tmp_path / "x.csv"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    blocks = list(text.TextRows(path, block=300).blocks())
+    assert len(blocks) > 1
+    np.testing.assert_array_equal(np.concatenate([block.values for block in blocks]), values)
+    assert [name for block in blocks for name in block.names] == [f"s{k}" for k in range(rows)]
