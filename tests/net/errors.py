@@ -100,9 +100,9 @@ ERRORS = [
     ),
     Error(
         "the mean of two merged sketches has the weights of each other",
-        "streaming/sketch.py",
-        "found.mean = self.mean + gap * (other.weight / found.weight)",
-        "found.mean = self.mean + gap * (self.weight / found.weight)",
+        "data/sketch.py",
+        "self.mean = self.mean + gap * (other.weight / total)",
+        "self.mean = self.mean + gap * (self.weight / total)",
         FITS,
         "merged",
     ),
