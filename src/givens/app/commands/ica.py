@@ -117,10 +117,9 @@ def command(
             if len(sources) < scored.number:
                 # Samples of a store that the page shows
                 sources = np.asarray(samples.computed(model.transform(samples.X[: 1 << 16])), np.float64)
-            variance = float(samples.computed(samples.X.var(axis=0)).sum())
             if len(sources) < scored.number:
                 samples.notes.append(f"the report shows the sources of the first {len(sources):,} samples")
-            ica_outcome(session, scored, model, sources, variance, rate, places).write(session, files)
+            ica_outcome(session, scored, model, sources, rate, places).write(session, files)
 
 
 def read_signals(
@@ -161,14 +160,13 @@ def ica_outcome(
     scored: Scored,
     model: givens.ICA,
     sources: np.ndarray,
-    variance: float,
     rate: float | None,
     places: np.ndarray | None,
 ) -> CommandOutcome:
-    """Return the results of a separation; `sources` are those that the page shows, `variance` is that of all variables."""
+    """Return the results of a separation; `sources` are those that the page shows."""
     mixing, kurtosis, stability = model.mixing_, model.kurtosis_, model.stability_
     variables = scored.samples.variables
-    share = model.explained_variance_ / variance
+    share = model.explained_variance_ratio_
     hidden = ("w_init", "threads", "whiten")
     return outcome(
         session,
