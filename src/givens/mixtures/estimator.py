@@ -142,9 +142,9 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         with parallel.pool(self.threads):
             head = rows.head(max(TILE_ROWS, features))
             fit = self._fit_span if len(head) < features else self._fit_passes
-            self._solved = fit(rows, head)
-        self._stream = None
-        warn_unless_converged(self.converged_, self.result_.message)
+            solved = fit(rows, head)
+        self._solved, self._stream = solved, None
+        warn_unless_converged(solved.result.converged, solved.result.message)
         return self
 
     def _fit_span(self, data: Rows, rows: np.ndarray) -> SolvedMixture:
