@@ -68,6 +68,11 @@ def _moments(seed: int, rank: int | None = None) -> MomentTensor:
     return MomentTensor(rng.exponential(size=(30, N)), rng.standard_normal(N), 0.1 * (G + G.T), rank)
 
 
+def value_at(objective: Objective, state: object) -> float:
+    """f at a state."""
+    return objective.look(state, slopes=False).value
+
+
 CASES: dict[str, Callable[[int], Objective]] = {
     "varimax": lambda seed: Columns(_data(seed), "varimax"),
     "quartimax": lambda seed: Columns(_data(seed), "quartimax"),

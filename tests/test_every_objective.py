@@ -8,7 +8,7 @@ import pytest
 from givens import check_objective, minimize, rotations
 from givens.objectives import Columns, Contrast, JointDiagonal, Kurtosis, Look, Objective, PairSolutions
 from givens.schedules import Tournament
-from tests.cases import CASES, FEW, N
+from tests.cases import CASES, FEW, N, value_at
 
 EVERY = pytest.mark.parametrize("case", CASES)
 EVERY_FEW = pytest.mark.parametrize("case", FEW)
@@ -34,7 +34,7 @@ def test_every_run_ends_at_a_point_without_gradient_and_orthogonal(case):
     assert result.gradient_norm <= 3e-6 * objective.scale * abs(objective.factor)
     assert result.orthogonality <= 1e-13
     assert result.value == pytest.approx(
-        objective.factor * objective.value(objective.state(result.U)), rel=1e-12, abs=1e-20
+        objective.factor * value_at(objective, objective.state(result.U)), rel=1e-12, abs=1e-20
     )
     values = np.sign(objective.factor) * np.array(result.trace.value)
     assert np.all(np.diff(values) <= 1e-12 * objective.scale * abs(objective.factor))
@@ -54,11 +54,11 @@ def test_every_run_of_few_components_ends_where_all_pairs_have_no_slope(case):
     U = rotations.complete(result.U)
     pairs = np.array([(i, j) for i in range(few.active) for j in range(i + 1, N)])
     state = few.state(U)
-    assert result.value == pytest.approx(-few.value(state), rel=1e-12)
+    assert result.value == pytest.approx(-value_at(few, state), rel=1e-12)
     slopes = [
         (
-            few.value(few.state(rotations.rotate(U, i, j, 1e-6)))
-            - few.value(few.state(rotations.rotate(U, i, j, -1e-6)))
+            value_at(few, few.state(rotations.rotate(U, i, j, 1e-6)))
+            - value_at(few, few.state(rotations.rotate(U, i, j, -1e-6)))
         )
         / 2e-6
         for i, j in pairs

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from givens import rotations
 from givens.objectives import Function, Look, Objective, PairSolutions
 from givens.schedules import SCHEDULES, Cyclic, Random, Shuffled, Tournament
-from tests.cases import CASES
+from tests.cases import CASES, value_at
 from tests.properties import examples
 from tests.runs import run
 
@@ -31,7 +31,7 @@ class Watched(Objective):
 
     def state(self, U):
         self.U = U.copy()
-        value = self.inner.value(self.inner.state(U))
+        value = value_at(self.inner, self.inner.state(U))
         if hasattr(self, "last"):
             self.rises.append(value - self.last)
         self.last = value
@@ -47,7 +47,7 @@ class Watched(Objective):
         self.inner.apply(state, blocks, Q, solutions)
         for block, q in zip(blocks, Q):
             self.U[:, block] = self.U[:, block] @ q
-            value = self.inner.value(self.inner.state(self.U))
+            value = value_at(self.inner, self.inner.state(self.U))
             self.rises.append(value - self.last)
             self.last = value
 

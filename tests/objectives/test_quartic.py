@@ -1,18 +1,15 @@
 """Fourth-order contrasts: rounds by groups, samples of many rows, and where runs end."""
 
-from itertools import combinations
-
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from givens import minimize
 from givens.numerics import flop_counts
 from givens.objectives import Columns, Kurtosis, Orthomax
-from givens.objectives.quartic import _shares, in_rounds
+from givens.objectives.quartic import turned_block
 from givens.rotations import random_orthogonal
 from givens.schedules import Tournament
+from tests.cases import value_at
 
 
 def sources(seed, rows, n, kind="laplace"):
@@ -27,17 +24,6 @@ def criterion(Y, kappa):
     return float(np.sum(Y**4) - kappa * np.sum(np.sum(Y**2, axis=1) ** 2))
 
 
-@given(size=st.integers(2, 70), share=st.floats(0, 1))
-def test_the_shares_are_every_pair_once_and_disjoint_in_a_round(size, share):
-    active = max(1, round(share * size))
-    rounds = _shares(size, active)
-    pairs = [tuple(pair) for shares in rounds for part in shares for pair in part.tolist()]
-    assert sorted(pairs) == [(i, j) for i, j in combinations(range(size), 2) if i < active]
-    for shares in rounds:
-        columns = [set(part.ravel().tolist()) for part in shares]
-        assert len(set().union(*columns)) == sum(map(len, columns))
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize(
     ("kappa", "sign", "active"), [(0.0, 1, 40), (0.01, 1, 40), (0.0, -1, 40), (0.01, 1, 7)]
@@ -46,7 +32,7 @@ def test_rounds_gain_what_they_say_and_turn_what_they_return(dtype, kappa, sign,
     before = np.ascontiguousarray(sources(0, 300, 40).T, dtype=dtype)
     Y = before.copy()
     with flop_counts.job(flop_counts.Flops()) as counter:
-        Q, gain = in_rounds(Y, active, kappa, sign)
+        Q, gain = turned_block(Y, active, kappa, sign)
     precision = 1e-12 if dtype == np.float64 else 1e-5
     assert np.abs(Y - Q.T @ before).max() < 100 * precision
     assert np.abs(Q.T @ Q - np.eye(40)).max() < 1e-13
@@ -58,12 +44,12 @@ def test_rounds_gain_what_they_say_and_turn_what_they_return(dtype, kappa, sign,
 def test_pairs_turned_by_hand_are_not_forgotten():
     objective = Columns(sources(3, 100, 4), "varimax")
     state = objective.state(np.eye(4))
-    first = objective.value(state)
+    first = value_at(objective, state)
     pair = np.array([[0, 2]])
     objective.apply(state, pair, np.array([[[0.6, -0.8], [0.8, 0.6]]]))
     Y = state.copy()
-    assert objective.value(state) == pytest.approx(-criterion(Y, 1 / 100), rel=1e-12)
-    assert objective.value(state) != first
+    assert value_at(objective, state) == pytest.approx(-criterion(Y, 1 / 100), rel=1e-12)
+    assert value_at(objective, state) != first
 
 
 def test_two_states_of_one_objective_are_told_apart():
@@ -71,7 +57,7 @@ def test_two_states_of_one_objective_are_told_apart():
     U = random_orthogonal(4, np.random.default_rng(0))
     one, other = objective.state(np.eye(4)), objective.state(U)
     for state in (one, other, one, other):
-        assert objective.value(state) == pytest.approx(-criterion(state, 0.0), rel=1e-12)
+        assert value_at(objective, state) == pytest.approx(-criterion(state, 0.0), rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["laplace", "uniform"])

@@ -17,6 +17,7 @@ from givens.objectives.fourth_moments import coordinates, gram_of_products
 from givens.objectives.turned_rows import HeldRows
 from givens.rotations import random_orthogonal
 from givens.schedules import Tournament
+from tests.cases import value_at
 
 N = 6
 
@@ -280,6 +281,6 @@ def test_weights_of_rows_that_have_their_own_are_refused():
         Columns(HeldRows(A), "kurtosis", weights=weights)
     Q = np.eye(N)
     own = Columns(HeldRows(A, weights=weights), "kurtosis")
-    assert own.value(own.state(Q)) == pytest.approx(
-        Columns(A, "kurtosis", weights=weights).value(own.state(Q)), rel=1e-12
+    assert value_at(own, own.state(Q)) == pytest.approx(
+        value_at(Columns(A, "kurtosis", weights=weights), own.state(Q)), rel=1e-12
     )

@@ -11,7 +11,7 @@ from givens import check_objective, minimize, rotations
 from givens.numerics import flop_counts, parallel
 from givens.objectives import Columns, Function, JointDiagonal, Kurtosis, SparseColumns
 from givens.objectives.base import NotFinite, PairSolutions
-from tests.cases import CASES
+from tests.cases import CASES, value_at
 from tests.runs import run
 
 
@@ -27,11 +27,11 @@ def test_no_angle_of_any_pair_gains_more_than_the_certificate_says(case):
     known = objective.look(objective.state(result.U)).gains is not None
     assert ("certified by the gains of all pairs" if known else "certified by one sweep of ") in result.method
     assert 0 <= certificate.gain <= 1e-11 * objective.scale * abs(objective.factor)
-    here = objective.value(objective.state(result.U))
+    here = value_at(objective, objective.state(result.U))
     for i in range(objective.active):
         for j in range(i + 1, objective.n):
             for theta in np.linspace(-np.pi, np.pi, 60):
-                there = objective.value(objective.state(rotations.rotate(result.U, i, j, theta)))
+                there = value_at(objective, objective.state(rotations.rotate(result.U, i, j, theta)))
                 assert abs(objective.factor) * (
                     here - there
                 ) <= certificate.gain + 1e-12 * objective.scale * abs(objective.factor)
@@ -137,12 +137,12 @@ def test_gains_of_all_pairs_are_those_of_a_fine_grid(contrast, kind, rng):
     objective = Columns(A, contrast, weights=weights)
     U = rotations.random_orthogonal(5, 3, determinant=1)
     gains = objective.look(objective.state(U)).gains()
-    here = objective.value(objective.state(U))
+    here = value_at(objective, objective.state(U))
     rounding = 1e-6 if kind == "single" else 1e-12
     for i in range(5):
         for j in range(i + 1, 5):
             there = [
-                objective.value(objective.state(rotations.rotate(U, i, j, theta)))
+                value_at(objective, objective.state(rotations.rotate(U, i, j, theta)))
                 for theta in np.linspace(-np.pi / 4, np.pi / 4, 361)
             ]
             # The nearest angle of the grid is at most 0.0022 away from the best one.
@@ -301,7 +301,7 @@ def test_a_gain_that_is_not_finite_leaves_the_value_of_the_matrix_that_is_return
     result = minimize(Fragile(A, "varimax"), method="sweeps", random_state=0)
     assert "the gains are not finite" in result.message
     objective = Columns(A, "varimax")
-    assert objective.factor * objective.value(objective.state(result.U)) == pytest.approx(
+    assert objective.factor * value_at(objective, objective.state(result.U)) == pytest.approx(
         result.value, rel=1e-14
     )
     assert result.steps == len(result.trace.value) - 1

@@ -53,25 +53,25 @@ __all__ = [
 ]
 
 # Imported when first used: some load compiled code, which a plain function does not need.
-_HOMES = {
-    "Columns": "givens.objectives.columns",
-    "Contrast": "givens.objectives.contrasts",
-    "Exp": "givens.objectives.contrasts",
-    "Function": "givens.objectives.function",
-    "JointDiagonal": "givens.objectives.joint",
-    "Kurtosis": "givens.objectives.quartic",
-    "LogCosh": "givens.objectives.contrasts",
-    "Look": "givens.objectives.base",
-    "MomentTensor": "givens.tensors.from_samples",
-    "NotFinite": "givens.objectives.base",
-    "Objective": "givens.objectives.base",
-    "Orthomax": "givens.objectives.quartic",
-    "PairSolutions": "givens.objectives.base",
-    "Scalar": "givens.objectives.contrasts",
-    "SparseColumns": "givens.objectives.sparse_columns",
-    "SymmetricTensor": "givens.objectives.tensor",
-    "from_samples": "givens.tensors.from_samples",
-}
-
-
-__getattr__, __dir__ = lazy_names(__name__, _HOMES)
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "Columns": "givens.objectives.columns",
+        "Contrast": "givens.objectives.contrasts",
+        "Exp": "givens.objectives.contrasts",
+        "Function": "givens.objectives.function",
+        "JointDiagonal": "givens.objectives.joint",
+        "Kurtosis": "givens.objectives.quartic",
+        "LogCosh": "givens.objectives.contrasts",
+        "Look": "givens.objectives.base",
+        "MomentTensor": "givens.tensors.from_samples",
+        "NotFinite": "givens.objectives.base",
+        "Objective": "givens.objectives.base",
+        "Orthomax": "givens.objectives.quartic",
+        "PairSolutions": "givens.objectives.base",
+        "Scalar": "givens.objectives.contrasts",
+        "SparseColumns": "givens.objectives.sparse_columns",
+        "SymmetricTensor": "givens.objectives.tensor",
+        "from_samples": "givens.tensors.from_samples",
+    },
+)

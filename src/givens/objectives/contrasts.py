@@ -30,13 +30,6 @@ if TYPE_CHECKING:
     from givens.kernels.scalar import ScalarKernels
 
 
-# Flops for one angle of a pair, per row of the data: rotating two columns, and three sums. POINT is an estimate for φ and its
-# derivatives at an entry, as in the built-in contrasts.
-ANGLE = 26.0
-POINT = 30.0
-ONCE = np.empty(0)  # row weights that are all 1
-
-
 class Contrast(ABC):
     """A sum over columns, and its pair problem.
 
@@ -102,7 +95,7 @@ class Pointwise(Contrast):
 
     def __init__(self, signs: Sequence[int] | np.ndarray | None = None) -> None:
         self.signs = None if signs is None else _checked_signs(signs)
-        self.counts = ONCE  # weights of the rows
+        self.counts = np.empty(0)  # weights of the rows; none if all are 1
 
     @property
     def kernels(self) -> ScalarKernels:
@@ -128,7 +121,8 @@ class Pointwise(Contrast):
             values, first, curves, squares = self._terms(y, self.counts[rows], active)
             return (values, first @ y.T, (curves @ squares.T).astype(np.float64)) if slopes else (values,)
 
-        count_look(Y, active, Q, POINT, slopes)
+        # About 30 flops for φ and its derivatives at an entry, as in the built-in contrasts.
+        count_look(Y, active, Q, 30.0, slopes)
         return turned_sums(work, Y, Q, tile_width(len(Y)))
 
     def _terms(self, y: np.ndarray, counts: np.ndarray, active: int) -> tuple[np.ndarray, ...]:
@@ -193,7 +187,8 @@ class Pointwise(Contrast):
     def _search(self, x: np.ndarray, y: np.ndarray, first: float, second: float) -> tuple[float, float]:
         """The best angle of a pair with these weights, and its gain."""
         angle, gain, angles = self.kernels.search(x, y, self.counts, first, second)
-        flop_counts.count((ANGLE + 2 * POINT) * angles * len(x))
+        # Rotating two columns, three sums, and φ and its derivatives at two entries.
+        flop_counts.count(86.0 * angles * len(x))
         return angle, gain
 
     def __repr__(self) -> str:

@@ -18,12 +18,6 @@ from givens.objectives.base import Blocks, PairSolutions, gathered
 from givens.rotations import rotate_blocks, turn
 from givens.schedules import tournament
 
-MOST_COLUMNS = 64
-"""The largest block: T then has 2 million numbers, 17 MB."""
-
-BLOCK_SWEEPS = 60
-"""Maximum number of sweeps over the pairs of a block; they end where they gain nothing, mostly after ten."""
-
 TILE_PRODUCTS = 1 << 19
 """Products of two entries that are formed at a time: 4 MB; of half as many, the sums take as long as the products."""
 
@@ -55,9 +49,9 @@ def gram_of_products(Y: np.ndarray) -> np.ndarray:
 def packed_grams(Y: np.ndarray, blocks: Blocks) -> list[np.ndarray]:
     """The upper triangle of T of each block, which is what a pass sends."""
     most = max(map(len, blocks))
-    if most > MOST_COLUMNS:
+    if most > 64:  # of which T has 2 million numbers, 17 MB
         raise ValueError(
-            f"a block of {most} columns has too many fourth moments: use blocks of at most {MOST_COLUMNS} columns"
+            f"a block of {most} columns has too many fourth moments: use blocks of at most 64 columns"
         )
     return [gram.packed(gram_of_products(Y[block])) for block in blocks]
 
@@ -92,7 +86,7 @@ def _solved_block(
     seconds, fourths = upper[0, 1:], upper[1:, 1:] + np.triu(upper[1:, 1:], 1).T
     Vt, total = np.eye(size), 0.0
     rounds = [pairs[pairs[:, 0] < active] for pairs in tournament(size)]
-    for _ in range(BLOCK_SWEEPS if size > 2 else 1):
+    for _ in range(60 if size > 2 else 1):  # they end where they gain nothing, mostly after ten
         gained = 0.0
         for pairs in filter(len, rounds):
             x, z = Vt[pairs.T].swapaxes(1, 2)

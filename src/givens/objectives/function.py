@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from givens.numerics import flop_counts, parallel
-from givens.numerics.scaling import EPS, power_of_two
+from givens.numerics.scaling import EPS, unit_of
 from givens.objectives.angle_derivatives import (
     differences,
     few_slopes,
@@ -146,11 +146,9 @@ class Function(Objective):
         """Set the scale of f from some of its values, which for checkpoints also identify f; check the other arguments."""
         probes = probe(self.values, near)
         largest = float(np.abs(probes.values).max())
-        # Squares of such values would overflow or vanish.
-        if largest and not 1e-100 < largest < 1e100:
-            self.factor = self.values.factor = power_of_two(largest)
-            gradient = None if probes.gradient is None else probes.gradient / self.factor
-            probes = probes._replace(values=probes.values / self.factor, gradient=gradient)
+        self.factor = self.values.factor = 1.0 / unit_of(largest)
+        gradient = None if probes.gradient is None else probes.gradient / self.factor
+        probes = probes._replace(values=probes.values / self.factor, gradient=gradient)
         self.scale = float(np.abs(probes.values).max()) or 1.0
         # An estimate of the rounding errors of f: smaller differences are ignored.
         self.noise = 32 * EPS * self.scale
@@ -165,7 +163,7 @@ class Function(Objective):
         """U itself; f is evaluated when it is needed."""
         return FunctionState(np.ascontiguousarray(U.T))
 
-    def value(self, state: FunctionState) -> float:
+    def _value(self, state: FunctionState) -> float:
         """Evaluate f."""
         if state.value is None:
             state.value = self.values.finite(state.Ut[: self.active].T.copy())
@@ -178,7 +176,7 @@ class Function(Objective):
         """
         if self.values.jac is None:
             # Finite differences take two evaluations per pair, too many after every sweep.
-            return self._look_by_values(state, Q) if slopes or Q is not None else Look(self.value(state))
+            return self._look_by_values(state, Q) if slopes or Q is not None else Look(self._value(state))
         U = self._matrix(state, Q)
         value, E = self.values.with_gradient(U)
         if E is None:
@@ -219,7 +217,7 @@ class Function(Objective):
 
     def solve(self, state: FunctionState, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """Find the best angle of every pair of every block; the pairs of a block one after the other."""
-        value = self.value(state)
+        value = self._value(state)
         rotations, gains, errors = zip(
             *parallel.each(lambda block: self._rotated_block(state.Ut, block, value), blocks)
         )

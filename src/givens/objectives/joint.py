@@ -25,12 +25,6 @@ from givens.rotations import turn
 from givens.schedules import Tournament
 from givens.support.arguments import as_array
 
-TILE_ENTRIES = 1 << 17
-"""Entries of the matrices that are rotated at a time: 1 MB."""
-
-MOST_TWICE = 256
-"""The largest order for which second derivatives, n³ numbers, are computed."""
-
 
 @dataclass
 class RotatedStack(PairSolutions):
@@ -106,11 +100,6 @@ class JointDiagonal(Objective):
         parallel.each(rotate, self._tiles())
         return state
 
-    def value(self, state: np.ndarray) -> float:
-        """Evaluate f as a sum over off-diagonal entries; a difference of norms would cancel."""
-        squares = np.sum(state**2, axis=2)
-        return self.constant + float(squares.sum(where=~np.eye(self.n, dtype=bool)))
-
     def solve(self, state: np.ndarray, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """Solve pairs by the closed form; for each larger block, rotate its pairs once, on a copy."""
         from givens.kernels import joint
@@ -168,13 +157,13 @@ class JointDiagonal(Objective):
         return Look(self.constant + value, first, second, gains=gains)
 
     def _tiles(self) -> list[slice]:
-        """Slices of the matrices of about `TILE_ENTRIES` entries."""
-        return parallel.slices(self.C.shape[2], max(1, TILE_ENTRIES // self.n**2))
+        """Slices of the matrices of about 1 MB."""
+        return parallel.slices(self.C.shape[2], max(1, (1 << 17) // self.n**2))
 
     @property
     def second(self) -> Callable[[np.ndarray, np.ndarray], Product] | None:
-        """The second derivatives, if they are few enough."""
-        return self._second if self.n <= MOST_TWICE else None
+        """The second derivatives, n³ numbers, up to order 256."""
+        return self._second if self.n <= 256 else None
 
     def _second(self, state: np.ndarray, Q: np.ndarray) -> Product:
         """Second derivatives of the sum −Σ_i Σ_k (u_iᵀC_ku_i)² over columns, from its derivatives with respect to each."""

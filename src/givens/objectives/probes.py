@@ -23,9 +23,6 @@ from givens.rotations import check_orthogonal, random_orthogonal, repair
 ANGLES = (0.0, *PROBE_ANGLES)
 """Angles at which f is evaluated; with a gradient, only the first two."""
 
-MAX_DISAGREEMENT = 1e-4
-"""A derivative that differs from all finite differences by more than this share is wrong."""
-
 
 class Probes(NamedTuple):
     """A matrix, the values of f around it, and the gradient there, if it is known."""
@@ -140,14 +137,14 @@ def _disagreeing(g: Callable[[float], Any], here: Any, slope: Any, size: float, 
     The first is nearly always enough. If not, a noisy function needs a large step, and one with large higher derivatives a small
     step.
     """
-    for step in (1e-6, 1.5e-6, 2e-6, 2.5e-6, 3e-6, 4e-6, 1e-5, 1e-4):
+    for step in 1e-6 * 3.0 ** np.arange(5):
         ahead, behind = g(step), g(-step)
         difference = (ahead - behind) / (2 * step)
         if step < 1e-5:
             # The curvature hardly shows in so short a step: the rest are the rounding errors of g.
             rounding = max(rounding, 2 * float(np.linalg.norm(ahead - 2 * here + behind)))
         error = float(np.linalg.norm(difference - slope))
-        if error <= MAX_DISAGREEMENT * max(size, float(np.linalg.norm(difference))) + rounding / step:
+        if error <= 1e-4 * max(size, float(np.linalg.norm(difference))) + rounding / step:
             return None
     return difference
 

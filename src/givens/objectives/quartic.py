@@ -3,8 +3,8 @@
     F(U) = Σ_j [ Σ y⁴ − (κ/p)(Σ y²)² ]        over the columns y of AU, of length p
 
 κ = 0 is quartimax, κ = 1 varimax. The best angle of a pair is ¼·atan2(P, Q), with the sums P and Q of `kernels.quartic`; if
-only one of its columns is active, the angle is the root of a monotone function. The pairs of a block are rotated in rounds, each
-to its best angle. If the rows of A are in chunks, `fourth_moments` solves blocks from sums over the rows.
+only one of its columns is active, the angle is the root of a monotone function. The pairs of a block are rotated one after the
+other, each to its best angle. If the rows of A are in chunks, `fourth_moments` solves blocks from sums over the rows.
 """
 
 from __future__ import annotations
@@ -26,13 +26,9 @@ from givens.objectives.contrasts import (
     second_of_columns,
     turned_sums,
 )
-from givens.objectives.fourth_moments import products
+from givens.objectives.fourth_moments import TILE_PRODUCTS, products
 from givens.rotations import turn
-from givens.schedules import tournament
-
-PRODUCTS = 1 << 19  # twice the number of products of two columns in a tile
-# Number of columns of a group, whose pairs with another group a thread rotates, and the largest number of groups.
-GROUP, MOST_GROUPS = 8, 16
+from givens.schedules import Shape, all_pairs
 
 
 class Orthomax(Contrast):
@@ -112,7 +108,7 @@ class Orthomax(Contrast):
             return [array.astype(np.float64) for array in sums]
 
         # The products of all pairs of columns of a tile must fit into the cache.
-        M, bends, gram = turned_sums(work, Y, Q, max(64, PRODUCTS // (n * (n + 1))), np.float32)
+        M, bends, gram = turned_sums(work, Y, Q, max(64, TILE_PRODUCTS // (n * (n + 1))), np.float32)
         T = np.empty((active, n, n))
         T[:, j, k] = T[:, k, j] = 12.0 * bends
         M *= 4.0
@@ -145,7 +141,7 @@ class Orthomax(Contrast):
         return gathered(
             blocks,
             parallel.each(
-                lambda block: in_rounds(Y[block], int(np.sum(block < active)), kappa, sign), blocks
+                lambda block: turned_block(Y[block], int(np.sum(block < active)), kappa, sign), blocks
             ),
         )
 
@@ -202,46 +198,21 @@ class Kurtosis(Orthomax):
         return f"Kurtosis(sign={-self.sense})"
 
 
-def in_rounds(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.ndarray, float]:
-    """Rotate every pair of rows of Y to its best angle, in place: Q and the gain."""
+def turned_block(Y: np.ndarray, active: int, kappa: float, sign: int) -> tuple[np.ndarray, float]:
+    """Rotate every pair of rows of Y once to its best angle, in place: Q and the gain."""
     from givens.kernels import quartic
 
-    Qt = np.eye(len(Y))
-    total, rotated, solved = 0.0, 0, 0
-    for shares in _shares(len(Y), active):
-        # Shares of a round have no row in common, so threads can rotate them at the same time.
-        gains = [np.empty(len(pairs)) for pairs in shares]
-        parallel.each(
-            lambda share: quartic.turn_pairs(Y, Qt, share[0], active, kappa, float(sign), share[1], 1, 0.0),
-            zip(shares, gains),
-        )
-        # One sum over the round, whose order does not depend on the threads.
-        total += float(np.concatenate(gains).sum())
-        rotated += sum(int(np.count_nonzero(part)) for part in gains)
-        solved += sum(len(part) for part in gains)
-    flop_counts.count(quartic.PAIR_FLOPS * solved * Y.shape[1] + 6.0 * rotated * (Y.shape[1] + len(Y)))
+    Qt, pairs = np.eye(len(Y)), _pairs_by_groups(len(Y), active)
+    gains = np.empty(len(pairs))
+    _, total = quartic.turn_pairs(Y, Qt, pairs, active, kappa, float(sign), gains, 1, 0.0)
+    rotated = 6.0 * np.count_nonzero(gains)
+    flop_counts.count((quartic.PAIR_FLOPS * len(pairs) + rotated) * Y.shape[1] + rotated * len(Y))
     return Qt.T.copy(), total
 
 
 @cache
-def _shares(size: int, active: int) -> list[list[np.ndarray]]:
-    """Rounds of shares of pairs: a tournament of groups, so that threads synchronise once for many pairs.
-
-    The shares do not depend on the number of threads.
-    """
-    number = max(2, min(size // GROUP, MOST_GROUPS) // 2 * 2)
-    groups = [np.arange(size)[part] for part in parallel.parts(size, number)]
-    if len(groups) < 2:
-        return []
-    rounds = []
-    for k, meetings in enumerate(tournament(len(groups))):
-        shares = []
-        for a, b in meetings:
-            pairs = [] if k else [groups[g][inside] for g in (a, b) for inside in tournament(len(groups[g]))]
-            for shift in range(len(groups[b])):
-                other = groups[b][(np.arange(len(groups[a])) + shift) % len(groups[b])]
-                pairs.append(np.column_stack((groups[a], other)))
-            share = np.concatenate(pairs)
-            shares.append(np.ascontiguousarray(share[share[:, 0] < active]))
-        rounds.append(shares)
-    return rounds
+def _pairs_by_groups(size: int, active: int) -> np.ndarray:
+    """All pairs, those of two groups of eight columns together, since so many columns stay in the cache; neighbours first."""
+    pairs = all_pairs(Shape(size, active))
+    i, j = pairs.T
+    return pairs[np.lexsort((j - i, j // 8, i // 8))]

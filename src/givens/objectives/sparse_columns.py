@@ -31,18 +31,6 @@ from givens.objectives.turned_rows import HeldRows
 from givens.schedules import Tournament
 from givens.support.arguments import is_dask
 
-# Pairs of a block near their maximum are rotated by this multiple of the Newton step: later pairs move the maximum anyway.
-RELAXATION = 1.35
-SHARE = (
-    0.1  # pairs whose predicted gain is below this share of the block's mean gain are left to the next sweep
-)
-LOOSE = 1e-2  # share of its gain that a pair of a block may leave to the next sweep
-TIGHT = 1e-15  # the same for a pair that is solved by itself: rounding only
-REPLAY = (
-    0.2  # up to this number of rotations, times the squared number of columns, they are applied one by one
-)
-SAMPLES = 4  # random combinations of rows that are known by products, from which their size is estimated
-
 
 class TurnedBlock(NamedTuple):
     """How a block was rotated: what `Threshold.solve` has computed and `SparseColumns.apply` can use.
@@ -134,8 +122,9 @@ class Threshold(Contrast):
         """The rotation and the gain of each pair."""
         from givens.kernels.sparse_blocks import solve_pairs
 
+        # Of its gain, a pair may miss no more than rounding errors.
         rotations, gains, _, flops = solve_pairs(
-            Y, pairs, self.everywhere(len(Y)), self.l0, self.noise, TIGHT
+            Y, pairs, self.everywhere(len(Y)), self.l0, self.noise, 4 * EPS
         )
         flop_counts.count(flops)
         return rotations, gains
@@ -158,10 +147,19 @@ class Threshold(Contrast):
         from givens.kernels import sparse_blocks
 
         Qt = np.eye(len(C))
-        steps = np.empty((int(REPLAY * len(C) ** 2), 4))
+        # Up to so many rotations are applied one by one.
+        steps = np.empty((len(C) ** 2 // 4, 4))
         least = max(self.noise, 1e-3 * min_gain / len(C))
         gain, turned, flops = sparse_blocks.turn_block(
-            C, levels, self.l0, least, SHARE, LOOSE, RELAXATION, Qt, steps
+            C,
+            levels,
+            self.l0,
+            least,
+            0.1,  # pairs whose predicted gain is below this share of the mean gain are left to the next sweep
+            1e-2,  # the share of its gain that a pair may leave to the next sweep
+            1.35,  # of the Newton step of a pair near its maximum, which later pairs move anyway
+            Qt,
+            steps,
         )
         flop_counts.count(flops)
         return np.ascontiguousarray(Qt.T), gain, turned, steps
@@ -185,7 +183,7 @@ class ProductRows(HeldRows):
 
     def sample(self, stride: int) -> np.ndarray:
         """Random combinations of the rows, which have in the mean the sum of squares of one row."""
-        signs = np.random.default_rng(0).choice([-1.0, 1.0], (self.count, SAMPLES))
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], (self.count, 4))
         return np.asarray(self.A.T @ signs).T / np.sqrt(self.count)
 
     def state(self, U: np.ndarray) -> np.ndarray:

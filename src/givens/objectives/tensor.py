@@ -16,26 +16,10 @@ from scipy.linalg.lapack import dsyevd
 
 from givens.kernels import tensor as kernels
 from givens.numerics import flop_counts, modes, parallel
-from givens.numerics.scaling import EPS, binary_exponent
+from givens.numerics.scaling import EPS, power_of_two
 from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Rotations, gathered
 from givens.schedules import Shape, Tournament, all_pairs
 from givens.support.arguments import whole
-
-BLOCK = 40
-"""Number of columns b of a block: its work grows with b³, the number of rounds with 1/b; b³ numbers must fit into the cache."""
-
-WHOLE = 32
-"""Up to this number, all columns are one block: a sweep then consists of up to `PASSES` passes over its pairs."""
-
-PASSES = 30
-
-MOST_EXPONENT = 1023
-"""Tensors are divided by a power of two of at most this exponent, positive or negative: both 2^e and 2^−e are then numbers."""
-
-FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
-
-ASYMMETRY = {kind.itemsize: math.sqrt(np.finfo(kind).eps) for kind in FLOATS}
-"""Relative to the largest entry: how much entries whose indices differ in order only may differ, by the bytes of a number."""
 
 
 class SymmetricTensor(Objective):
@@ -66,16 +50,16 @@ class SymmetricTensor(Objective):
         self.n = len(T)
         self.shape = (self.n, self.n)
         self.active = check_rank(rank, self.n)
-        # An even number of groups of columns, so that none is idle; one block if d is small.
-        groups = 2 * -(-self.n // BLOCK)
-        block = max(2, self.n) if self.n <= WHOLE else 2 * -(-self.n // groups)
+        # One block if d is small. Else an even number of groups of columns, so that none is idle, and two groups are a block of b
+        # up to 40: its work grows with b³, the number of rounds with 1/b, and b³ numbers must fit into the cache.
+        groups = 2 * -(-self.n // 40)
+        block = max(2, self.n) if self.n <= 32 else 2 * -(-self.n // groups)
         self.method = (Tournament(block=block),)
         # Products of the entries of T over a power of two neither over- nor underflow.
-        self.T, largest, exponent = _divided(T)
-        self.factor = -(2.0**exponent)
+        self.T, largest, unit = _divided(T)
+        self.factor = -unit
         apart = kernels.symmetrize(self.T)
-        if not symmetrize and not apart <= ASYMMETRY[T.itemsize] * largest:
-            unit = -self.factor
+        if not symmetrize and not apart <= math.sqrt(np.finfo(T.dtype).eps) * largest:
             raise ValueError(
                 f"T is not symmetric: entries whose indices differ in order only are up to {apart * unit:.3g} apart "
                 f"(the largest entry is {largest * unit:.3g}); symmetrize=True takes their mean"
@@ -93,10 +77,6 @@ class SymmetricTensor(Objective):
         modes.rotate(state, [np.arange(self.n)], [U])
         return state
 
-    def value(self, state: np.ndarray) -> float:
-        """Minus the sum of T̃_iii."""
-        return -float(modes.diagonal(state)[: self.active].sum())
-
     def squares(self, U: np.ndarray) -> np.ndarray:
         """T(·, u, u) for the columns u of U, in the unit of the state: a step of the power method."""
         return modes.squares(self.T, U)
@@ -107,7 +87,7 @@ class SymmetricTensor(Objective):
             i, j = blocks.T
             entries = state[i, i, i], state[i, i, j], state[i, j, j], state[j, j, j]
             return solve_entries(np.stack(entries), j < self.active, EPS * self.scale)
-        passes = PASSES if len(blocks[0]) == self.n else 1
+        passes = 30 if len(blocks[0]) == self.n else 1
         return solve_cubes(
             blocks,
             self.active,
@@ -249,16 +229,16 @@ def _checked(T: np.ndarray) -> np.ndarray:
         raise ValueError(f"T must have the shape (d, d, d) with d ≥ 1, got {T.shape}")
     if T.dtype.kind not in "fiub":
         raise TypeError(f"T must be real, got the type {T.dtype}")
-    if T.dtype not in FLOATS:
+    if T.dtype not in (np.float64, np.float32):
         T = T.astype(np.float64)
     return np.ascontiguousarray(T)
 
 
-def _divided(T: np.ndarray) -> tuple[np.ndarray, float, int]:
-    """T over the power of two above its largest |entry|, in float64 and as a new array; its largest |entry|; the exponent."""
+def _divided(T: np.ndarray) -> tuple[np.ndarray, float, float]:
+    """T over the power of two above its largest |entry|, in float64 and as a new array; its largest |entry|; the power."""
     largest = max(float(T.max()), -float(T.min()))
     if not math.isfinite(largest):
         i, j, k = np.argwhere(~np.isfinite(T))[0]
         raise ValueError(f"T has an entry that is not finite: T[{i}, {j}, {k}] = {T[i, j, k]}")
-    exponent = min(max(binary_exponent(largest), -MOST_EXPONENT), MOST_EXPONENT)
-    return np.multiply(T, 2.0**-exponent, dtype=np.float64), largest * 2.0**-exponent, exponent
+    unit = power_of_two(largest)
+    return np.multiply(T, 1.0 / unit, dtype=np.float64), largest / unit, unit

@@ -39,8 +39,8 @@ from givens.rotations import rotate_blocks
 if TYPE_CHECKING:
     from givens.data.rows import Rows
 
-SAMPLE_ROWS = 96
-"""Rows per column of the sample on which descent may begin: 5,000 rows give steps nearly as good as 50,000."""
+SAMPLE_ROWS_PER_COLUMN = 96
+"""Of the sample on which descent may begin: 5,000 rows give steps nearly as good as 50,000."""
 
 MIN_SAMPLE_ROWS = 1024
 """Fewer rows are no sample, and of so few all pairs are solved at once."""
@@ -94,7 +94,7 @@ class HeldRows:
         self.count, features = A.shape
         self.n = features if space is None else space.columns(features)
         self.weight = float(self.count) if weights is None else float(weights.sum())
-        self.stride = 1 if space is None else max(1, self.count // 4096)
+        self.stride = 1 if space is None else max(1, self.count // MIN_SAMPLE_ROWS)
 
     def prepared(self, contrast: Contrast) -> tuple[HeldRows, Contrast, float]:
         """The rows for a contrast, the contrast with their weights, and the power of two by which they were divided."""
@@ -211,9 +211,8 @@ class PassedRows:
         # Of more columns, the samples on which descent may begin would take more than 50 MB.
         self.samples_fit = self.n <= 256
         # The size of a contrast is estimated from that sample, so that it is read once.
-        self.stride = max(
-            1, count // (max(SAMPLE_ROWS * self.n, MIN_SAMPLE_ROWS) if self.samples_fit else 4096)
-        )
+        per_column = SAMPLE_ROWS_PER_COLUMN if self.samples_fit else 0
+        self.stride = max(1, count // max(per_column * self.n, MIN_SAMPLE_ROWS))
         self._samples: dict[int, np.ndarray] = {}
         self._reading = Lock()  # several runs take turns with their passes
 
@@ -340,4 +339,4 @@ def _rescaling(A: np.ndarray, contrast: Contrast) -> float:
         return 1.0
     factor = power_of_two(A)
     # Also in single precision, to which second derivatives are rounded.
-    return 1.0 if 2.0**-15 <= factor <= 2.0**15 and A.dtype == np.float64 else factor
+    return 1.0 if abs(np.log2(factor)) <= 15 and A.dtype == np.float64 else factor

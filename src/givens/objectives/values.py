@@ -15,7 +15,7 @@ from givens.objectives.base import NotFinite
 Jacobian = Callable[[np.ndarray], np.ndarray] | bool | None
 HessianProduct = Callable[[np.ndarray, np.ndarray], np.ndarray] | None
 
-_COUNTING = Lock()  # several threads may call a function
+_counting = Lock()  # several threads may call a function
 
 
 class Values:
@@ -82,14 +82,13 @@ class Values:
         return self._matrix(self.hess(U.copy(), V.copy()), "hess")
 
     def _evaluate(self, U: np.ndarray) -> Any:
-        with _COUNTING:
+        with _counting:
             self.evaluations += 1
         return self.f(U)
 
     def _matrix(self, E: Any, name: str) -> np.ndarray:
         E = real_matrix(E, name, self.shape)
-        if self.factor != 1.0:
-            E /= self.factor
+        E /= self.factor
         return E
 
 

@@ -92,10 +92,6 @@ class MomentTensor(Objective):
         self.apply(state, [np.arange(self.n)], [U])
         return state
 
-    def value(self, state: np.ndarray) -> float:
-        """Minus the sum of T̃_iii."""
-        return -float(sum(parallel.each(lambda z: float(np.sum(z**3)), state[: self.active])))
-
     def squares(self, U: np.ndarray) -> np.ndarray:
         """T(·, u, u) for the columns u of U, over the unit: what the power method iterates."""
         flop_counts.count(4.0 * self.z.shape[1] * U.size)
