@@ -70,7 +70,7 @@ def test_no_pair_gains_more_than_the_certificate_says(method):
 @pytest.mark.parametrize("method", ["varimax", "quartimax", "equamax"])
 def test_one_search_finds_the_best_of_ten_starts(method):
     missed = 0
-    for seed in range(20, 40):
+    for seed in range(22):
         L = unstructured(seed)
         model = FactorRotation(method, normalize=False).fit(L)
         objective = Columns(L, Orthomax(model.kappa_))
