@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from givens import autodiff, check_objective, minimize
+from givens import autodiff, minimize
 from givens.objectives import Function
-from givens.rotations import complete, orthogonality, random_orthogonal
+from givens.rotations import orthogonality, random_orthogonal
 from givens.schedules import Tournament
 from tests.properties import examples
 
@@ -102,13 +102,6 @@ def test_runs_end_orthonormal_and_without_a_gradient(problem):
     assert np.all(np.diff(result.trace.value) <= 1e-12 * result.value)
 
 
-def test_the_nearest_matrix_is_the_polar_factor(rng):
-    M = rng.standard_normal((30, 4))
-    left, _, right = np.linalg.svd(M, full_matrices=False)
-    result = minimize(lambda V: np.sum((V - M) ** 2), n=(30, 4), jac=lambda V: 2 * (V - M), random_state=0)
-    np.testing.assert_allclose(result.U, left @ right, atol=1e-7)
-
-
 def test_values_alone_are_enough(rng):
     f, _, least = brockett(7, 2)
     result = minimize(lambda V: f(V)[0], n=(7, 2), random_state=0)
@@ -138,25 +131,6 @@ def test_scaled_functions_have_the_same_minimum(exponent):
     assert scaled.value == pytest.approx(plain.value * 10.0**exponent, rel=1e-9)
 
 
-def test_a_turned_space_turns_the_minimum_with_it(rng):
-    f, P = log_cosh(10, 3), random_orthogonal(10, rng)
-    start = random_orthogonal(10, rng, columns=3)
-
-    def turned(V):
-        value, E = f(P @ V)
-        return value, P.T @ E
-
-    here, there = (minimize(g, V, jac=True, tol=1e-9) for g, V in ((f, start), (turned, P.T @ start)))
-    assert here.value == pytest.approx(there.value, rel=1e-9)
-
-
-def test_all_columns_are_the_square_case():
-    f, _, least = brockett(5, 5)
-    result = minimize(f, n=(5, 5), jac=True, random_state=0)
-    assert result.value == pytest.approx(least, rel=1e-10)
-    assert result.determinant == 1
-
-
 def test_a_start_tells_the_number_of_columns():
     f, _, least = brockett(9, 2)
     start = random_orthogonal(9, 0, columns=2)
@@ -184,19 +158,6 @@ def test_threads_and_repetitions_give_the_same_bits():
     assert runs[0].value <= runs[0].starts.min()
 
 
-def test_a_killed_run_ends_in_the_same_bits(tmp_path):
-    f, start = log_cosh(15, 2), random_orthogonal(15, 0, columns=2)
-    whole = minimize(f, start, jac=True, checkpoint=tmp_path / "whole.npz")
-    path = tmp_path / "killed.npz"
-    minimize(f, start, jac=True, checkpoint=path, callback=lambda snapshot: snapshot.step == 7)
-    resumed = minimize(f, start, jac=True, checkpoint=path)
-    assert resumed.steps == whole.steps > 7
-    assert np.array_equal(resumed.U, whole.U)
-    assert resumed.trace.value == whole.trace.value
-    with pytest.raises(ValueError, match="belongs to another problem"):
-        minimize(log_cosh(15, 2, seed=1), start, jac=True, checkpoint=path)
-
-
 def test_a_callback_sees_n_x_m_matrices():
     seen = []
     f, _, _ = brockett(9, 2)
@@ -205,21 +166,6 @@ def test_a_callback_sees_n_x_m_matrices():
     for V, value in seen:
         assert orthogonality(V) < 1e-13
         assert f(V)[0] == pytest.approx(value, rel=1e-10)
-
-
-def test_a_run_that_meets_nan_ends_at_the_last_good_matrix():
-    f, _, _ = brockett(9, 2)
-    calls = []
-
-    def broken(V):
-        calls.append(V)
-        value, E = f(V)
-        return (value, E) if len(calls) < 12 else (np.nan, E)
-
-    result = minimize(broken, n=(9, 2), jac=True, random_state=0)
-    assert not result.converged
-    assert "f must be finite" in result.message
-    assert result.value == pytest.approx(f(result.U)[0], rel=1e-12)
 
 
 def test_a_run_at_rest_from_its_start_says_so():
@@ -270,14 +216,6 @@ def test_rotations_of_two_columns_find_the_minimum_too(schedule, jac):
     assert np.all(np.diff(result.trace.value) <= 1e-12 * abs(least))
 
 
-def test_sweeps_are_those_of_the_same_function_of_a_square_matrix():
-    f = log_cosh(7, 3)
-    few = minimize(lambda V: f(V)[0], n=(7, 3), method="cyclic", random_state=0)
-    square = minimize(lambda U: f(U[:, :3])[0], complete(few.U), method="cyclic", max_iter=3)
-    assert few.converged, few.message
-    assert square.value == pytest.approx(few.value, rel=1e-12)
-
-
 def test_a_certificate_finds_a_way_out_of_a_saddle_point_and_is_exact():
     f, S, least = brockett(8, 2)
     saddle = np.linalg.eigh(S)[1][:, [7, 3]]
@@ -291,17 +229,6 @@ def test_a_certificate_finds_a_way_out_of_a_saddle_point_and_is_exact():
     assert "exact searches" in result.method
     share = minimize(f, n=(8, 2), jac=True, certify=0.5, random_state=0)
     assert share.certificate.pairs == 6
-
-
-def test_killed_sweeps_end_in_the_same_bits(tmp_path):
-    f, start = log_cosh(6, 2), random_orthogonal(6, 0, columns=2)
-    options = {"jac": True, "method": "random", "random_state": 3, "max_iter": 6, "tol": 0}
-    whole = minimize(f, start, checkpoint=tmp_path / "whole.npz", **options)
-    path = tmp_path / "killed.npz"
-    minimize(f, start, checkpoint=path, callback=lambda snapshot: snapshot.step == 2, **options)
-    resumed = minimize(f, start, checkpoint=path, **options)
-    assert resumed.trace.value == whole.trace.value
-    assert np.array_equal(resumed.U, whole.U)
 
 
 def test_a_kink_ends_descent_and_sweeps_go_on():
@@ -324,17 +251,6 @@ def test_wrong_gradients_are_found():
         minimize(lambda V: f(V)[0], n=(6, 2), jac=lambda V: -f(V)[1])
     with pytest.raises(TypeError, match="a matrix of 6 x 2 real numbers"):
         minimize(lambda V: f(V)[0], n=(6, 2), jac=lambda V: None)
-
-
-def test_an_objective_has_its_own_shape():
-    square = Function(lambda U: float(U[0, 0]), 4)
-    with pytest.raises(ValueError, match=r"n = \(4, 2\), but the objective is a function of 4 x 4 matrices"):
-        minimize(square, n=(4, 2))
-    few = Function(brockett(6, 2)[0], (6, 2), jac=True)
-    with pytest.raises(ValueError, match=r"n = \(6, 3\), but the objective is a function of 6 x 2 matrices"):
-        minimize(few, n=(6, 3))
-    with pytest.raises(TypeError, match="functions of n x m matrices do not have"):
-        check_objective(few)
 
 
 @pytest.mark.parametrize("with_gradient", [True, False])

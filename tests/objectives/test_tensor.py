@@ -170,8 +170,8 @@ def test_one_and_two_threads_give_the_same_bits():
         (np.zeros((0, 0, 0)), ValueError, "shape"),
         (np.zeros((2, 2, 2), complex), TypeError, "real"),
         (np.arange(8.0).reshape(2, 2, 2), ValueError, "not symmetric.*up to 3 apart.*symmetrize=True"),
-        (np.full((2, 2, 2), np.nan), ValueError, r"not finite: T\[0, 0, 0\] = nan"),
-        (np.full((2, 2, 2), np.inf), ValueError, "not finite"),
+        (np.full((2, 2, 2), np.nan), ValueError, r"T must be finite.*the first at \(0, 0, 0\): nan"),
+        (np.full((2, 2, 2), np.inf), ValueError, "T must be finite"),
     ],
 )
 def test_bad_tensors_are_refused(T, error, words):
@@ -183,7 +183,7 @@ def test_a_single_bad_entry_is_found_wherever_it_is():
     for place in np.ndindex(3, 3, 3):
         T = np.ones((3, 3, 3))
         T[place] = np.nan
-        with pytest.raises(ValueError, match="not finite"):
+        with pytest.raises(ValueError, match="T must be finite"):
             SymmetricTensor(T, symmetrize=True)
         T[place] = 2.0
         if len(set(place)) > 1:

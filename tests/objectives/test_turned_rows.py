@@ -227,7 +227,7 @@ def test_bad_input_gets_a_sentence():
         Columns(chunks(A), "kurtosis", weights=np.ones(900))
     with pytest.raises(ValueError, match=r"pairs of columns of LogCosh\(\) are searched in memory only"):
         minimize(Columns(chunks(A), "logcosh"), method="tournament")
-    with pytest.raises(ValueError, match="active must be between 1 and"):
+    with pytest.raises(ValueError, match="active must be a whole number from 1 to"):
         Columns(chunks(A), "kurtosis", active=9)
     with pytest.raises(ValueError, match="there is no contrast"):
         Columns(chunks(A), "kurtosos")

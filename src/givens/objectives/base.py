@@ -59,21 +59,33 @@ def _chosen(values: Any, which: np.ndarray) -> Any:
     return values[which] if isinstance(values, np.ndarray) else [values[k] for k in which.tolist()]
 
 
-def solved_in_shares(
-    solve: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], pairs: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The rotations and the gains of pairs, which the threads of the pool share."""
-    shares = parallel.parts(len(pairs), parallel.width())
-    rotations, gains = zip(*parallel.each(lambda share: solve(pairs[share]), shares))
-    return np.concatenate(rotations), np.concatenate(gains)
-
-
 def gathered(blocks: Blocks, found: Iterable[tuple[np.ndarray, float]], error: float = 0.0) -> PairSolutions:
     """The solutions of all blocks, from the rotation and the gain of each."""
     rotations, gains = zip(*found)
     return PairSolutions(
         np.array(rotations) if isinstance(blocks, np.ndarray) else rotations, np.array(gains), error
     )
+
+
+def solved_pairs(
+    pairs: np.ndarray, solve: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]], error: float = 0.0
+) -> PairSolutions:
+    """The solutions of pairs, which the threads of the pool share; `solve` returns rotations and gains."""
+    shares = parallel.parts(len(pairs), parallel.width())
+    rotations, gains = zip(*parallel.each(lambda share: solve(pairs[share]), shares))
+    return PairSolutions(np.concatenate(rotations), np.concatenate(gains), error)
+
+
+def solved_blocks(
+    blocks: Blocks,
+    of_pairs: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+    of_block: Callable[[np.ndarray], tuple[np.ndarray, float]],
+    error: float = 0.0,
+) -> PairSolutions:
+    """The solutions of pairs, or of larger blocks one by one."""
+    if isinstance(blocks, np.ndarray):
+        return solved_pairs(blocks, of_pairs, error)
+    return gathered(blocks, parallel.each(of_block, blocks), error)
 
 
 class NotFinite(ValueError):
@@ -170,7 +182,7 @@ class Objective(ABC):
     def solve(self, state: Any, blocks: Blocks, min_gain: float = 0.0) -> PairSolutions:
         """Find a rotation of each block, applied alone, that lowers f; for a block of two columns the best one.
 
-        Only reads the state; the blocks may be shared among threads (`parallel.each`, `solved_in_shares`). `min_gain` is the gain
+        Only reads the state; the blocks may be shared among threads (`parallel.each`, `solved_pairs`). `min_gain` is the gain
         at which a run stops: smaller gains need not be found.
         """
 

@@ -26,7 +26,7 @@ from givens.objectives.turned_rows import (
     TurnedRows,
 )
 from givens.schedules import Schedule, Tournament
-from givens.support.arguments import as_array, is_dask
+from givens.support.arguments import is_dask, whole
 
 
 class Columns(Objective):
@@ -75,7 +75,9 @@ class Columns(Objective):
         self.factor = self.contrast.sense * (1.0 if degree is None else power(self.divisor, degree))
         self.n = rows.n
         self.shape = (self.n, self.n)
-        self.active = checked_active(active, self.n)
+        self.active = (
+            self.n if active is None else whole(active, "active", 1, self.n, "the number of columns")
+        )
         self.scale = rows.count / len(self.rows.sample(rows.stride)) * self._size(rows.stride) or 1.0
         self.sampled = False  # whether this is the sum over a sample of the rows
         self.trace_slopes = True  # whether looks for the value have slopes too, for the trace
@@ -188,10 +190,9 @@ def _rows_of(A: Any, weights: np.ndarray | None) -> TurnedRows:
             raise ValueError("weights are for rows in memory: leave them out with a dask array")
         rows = Rows(A)
         return PassedRows(rows, rows.samples or 0)
-    A = as_array(A, "A")
-    if A.ndim != 2 or A.shape[0] < 1 or A.shape[1] < 1:
+    A = check_data(A, "A", 2)
+    if A.size == 0:
         raise ValueError(f"A must be a matrix with at least one row and one column, got shape {A.shape}")
-    A = check_data(A, "A")
     return HeldRows(A, weights=None if weights is None else _checked_weights(weights, len(A)))
 
 
@@ -207,15 +208,6 @@ def _checked_weights(weights: np.ndarray, rows: int) -> np.ndarray:
             f"weights must be {rows} positive numbers, one for each row of A; leave out rows that do not count"
         )
     return checked
-
-
-def checked_active(active: int | None, n: int) -> int:
-    """The number of active columns, n by default."""
-    if active is None:
-        return n
-    if not 1 <= active <= n or int(active) != active:
-        raise ValueError(f"active must be between 1 and the number of columns, {n}, got {active!r}")
-    return active
 
 
 def as_contrast(contrast: str | Contrast) -> Contrast:

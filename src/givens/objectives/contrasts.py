@@ -22,7 +22,7 @@ import numpy as np
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import EPS
 from givens.numerics.tiles import tile_width, tiled_sums
-from givens.objectives.base import Blocks, Look, PairSolutions, Product, gathered, solved_in_shares
+from givens.objectives.base import Blocks, Look, PairSolutions, Product, solved_blocks
 from givens.rotations import turn
 from givens.schedules import Shape, all_pairs
 
@@ -118,19 +118,14 @@ class Pointwise(Contrast):
         """The sums Σ φ(y_i), Σ φ'(y_i) y_j and Σ φ''(y_i) y_j², the last in single precision: it only scales the steps."""
 
         def work(y: np.ndarray, rows: slice) -> Sequence[np.ndarray]:
-            values, first, curves, squares = self._terms(y, self.counts[rows], active)
+            values, first = np.empty(active), np.empty((active, y.shape[1]))
+            curves, squares = np.empty(first.shape, np.float32), np.empty(y.shape, np.float32)
+            self.kernels.terms(y, self.counts[rows], values, first, curves, squares)
             return (values, first @ y.T, (curves @ squares.T).astype(np.float64)) if slopes else (values,)
 
         # About 30 flops for φ and its derivatives at an entry, as in the built-in contrasts.
         count_look(Y, active, Q, 30.0, slopes)
         return turned_sums(work, Y, Q, tile_width(len(Y)))
-
-    def _terms(self, y: np.ndarray, counts: np.ndarray, active: int) -> tuple[np.ndarray, ...]:
-        """Σ φ(y_i), φ'(y_i) and φ''(y_i) of the active columns, and the squares of all; the last two in single precision."""
-        values, slopes = np.empty(active), np.empty((active, y.shape[1]))
-        curves, squares = np.empty(slopes.shape, np.float32), np.empty(y.shape, np.float32)
-        self.kernels.terms(y, counts, values, slopes, curves, squares)
-        return values, slopes, curves, squares
 
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
         """The look, from the sums times the signs of the columns."""
@@ -165,11 +160,7 @@ class Pointwise(Contrast):
             angles, gains = np.array(found).reshape(-1, 2).T
             return turn(angles), gains
 
-        if isinstance(blocks, np.ndarray):
-            return PairSolutions(*solved_in_shares(pairs, blocks), error)
-        return gathered(
-            blocks, parallel.each(lambda block: self._turned(Y[block], weights[block]), blocks), error
-        )
+        return solved_blocks(blocks, pairs, lambda block: self._turned(Y[block], weights[block]), error)
 
     def _turned(self, Y: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, float]:
         """Rotate each pair of rows once, in place, to the best angle of the search: Q and its gain."""

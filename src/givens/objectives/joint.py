@@ -23,7 +23,6 @@ from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Produ
 from givens.objectives.contrasts import quarter_gains, second_of_columns
 from givens.rotations import turn
 from givens.schedules import Tournament
-from givens.support.arguments import as_array
 
 
 @dataclass
@@ -53,14 +52,13 @@ class JointDiagonal(Objective):
     """
 
     def __init__(self, matrices: np.ndarray) -> None:
-        C = as_array(matrices, "matrices")
+        C = check_data(matrices, "matrices")
         if C.ndim == 2:
             C = C[None]
         if C.ndim != 3 or C.shape[1] != C.shape[2] or C.shape[0] < 1 or C.shape[1] < 1:
             raise ValueError(
                 f"matrices must be square, of shape (K, n, n) or (n, n), got shape {np.shape(matrices)}"
             )
-        C = check_data(C, "matrices")
         self.divisor = power_of_two(C)
         C = np.ascontiguousarray(np.moveaxis(C, 0, -1), dtype=np.float64) / self.divisor
         self.n = self.active = len(C)

@@ -14,10 +14,10 @@ from functools import cache, partial
 
 import numpy as np
 
-from givens.numerics import flop_counts, parallel
+from givens.numerics import flop_counts
 from givens.numerics.scaling import EPS
 from givens.numerics.tiles import tile_width
-from givens.objectives.base import Blocks, Look, PairSolutions, Product, gathered, solved_in_shares
+from givens.objectives.base import Blocks, Look, PairSolutions, Product, solved_blocks
 from givens.objectives.contrasts import (
     Contrast,
     count_look,
@@ -132,17 +132,14 @@ class Orthomax(Contrast):
 
         def pairs(share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             found = np.empty((len(share), 2))
+            flop_counts.count(quartic.PAIR_FLOPS * len(share) * Y.shape[1])
             quartic.solve_pairs(Y, share, active, kappa, float(sign), found)
             return turn(found[:, 0]), found[:, 1].copy()
 
-        if isinstance(blocks, np.ndarray):
-            flop_counts.count(quartic.PAIR_FLOPS * len(blocks) * Y.shape[1])
-            return PairSolutions(*solved_in_shares(pairs, blocks))
-        return gathered(
+        return solved_blocks(
             blocks,
-            parallel.each(
-                lambda block: turned_block(Y[block], int(np.sum(block < active)), kappa, sign), blocks
-            ),
+            pairs,
+            lambda block: turned_block(Y[block], int(np.sum(block < active)), kappa, sign),
         )
 
     def _gains(self, sums: Sequence[np.ndarray], rows: int) -> np.ndarray:

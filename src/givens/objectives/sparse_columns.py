@@ -23,10 +23,10 @@ import numpy as np
 from givens.numerics import flop_counts, parallel
 from givens.numerics.gram import leading_axes
 from givens.numerics.scaling import EPS
-from givens.numerics.tiles import scores, tiled_sum, tiles, turned
-from givens.objectives.base import Blocks, Look, PairSolutions, Rotations, solved_in_shares
+from givens.numerics.tiles import scores, tile_width, turned
+from givens.objectives.base import Blocks, Look, PairSolutions, Rotations, solved_pairs
 from givens.objectives.columns import Columns
-from givens.objectives.contrasts import Contrast
+from givens.objectives.contrasts import Contrast, turned_sums
 from givens.objectives.turned_rows import HeldRows
 from givens.schedules import Tournament
 from givens.support.arguments import is_dask
@@ -75,40 +75,29 @@ class Threshold(Contrast):
 
     def sums(
         self, Y: np.ndarray, active: int, Q: np.ndarray | None = None, slopes: bool = True
-    ) -> tuple[np.ndarray, ...]:
-        """The sums over columns, in four parts, and −2 S(y_i)ᵀy_j."""
-        from givens.kernels.threshold import value
+    ) -> Sequence[np.ndarray]:
+        """The sum, and S(y_i)ᵀy_j."""
+        from givens.kernels.threshold import shrink
+
+        def work(y: np.ndarray, rows: slice) -> Sequence[np.ndarray]:
+            S = np.empty((active, y.shape[1]))
+            value, _ = shrink(y, self.levels[:active], self.l0, S)
+            return (np.array([value]), S @ y.T) if slopes else (np.array([value]),)
 
         # Three for every entry that may exceed its level: in the value, and in S.
         flop_counts.count(3.0 * active * Y.shape[1] + (0.0 if Q is None else 2.0 * len(Y) * Y.size))
         flop_counts.count(active * (2.0 * Y.size + 3.0 * Y.shape[1]) if slopes else 0.0)
-        turned = Y if Q is None else np.ascontiguousarray(Q.T, dtype=Y.dtype) @ Y
-        # The parts depend on the shape only and are added up in order, so the bits do not depend on the threads.
-        parts = parallel.parts(active, 4)
-        values = np.array(parallel.each(lambda k: value(turned[k], self.levels[k], self.l0), parts))
-        return (values, self.slopes(turned, active)) if slopes else (values,)
+        return turned_sums(work, Y, Q, tile_width(len(Y)))
 
     def look_from(self, sums: Sequence[np.ndarray], rows: int) -> Look:
         """Value and slopes, without curvatures, which jump where an entry crosses its threshold."""
-        value = -float(sum(sums[0]))
-        if len(sums) == 1:
-            return Look(value)
-        active, n = sums[1].shape
+        value, *products = sums
+        if not products:
+            return Look(-float(value[0]))
+        active, n = products[0].shape
         first = np.zeros((n, n))
-        first[:active] = sums[1]
-        return Look(value, first - first.T)
-
-    def slopes(self, Y: np.ndarray, active: int) -> np.ndarray:
-        """−2 S(y_i)ᵀy_j."""
-        from givens.kernels import threshold
-
-        def product(part: slice) -> np.ndarray:
-            tile = np.ascontiguousarray(Y[:, part], dtype=np.float64)
-            S = np.empty((active, tile.shape[1]))
-            threshold.shrink(tile[:active], self.levels[:active], self.l0, S)
-            return S @ tile.T
-
-        return -2.0 * tiled_sum(tiles(*Y.shape), product)
+        first[:active] = -2.0 * products[0]
+        return Look(-float(value[0]), first - first.T)
 
     def solve(self, Y: np.ndarray, blocks: Blocks, active: int, min_gain: float = 0.0) -> PairSolutions:
         """Find the global maximum of each pair, up to rounding errors; of larger blocks, rotate the pairs once, not exactly."""
@@ -116,7 +105,7 @@ class Threshold(Contrast):
             solved = parallel.each(lambda block: self.solve_block(Y, block, min_gain), blocks)
             rotations, gains, turned = zip(*solved)
             return TurnedBlocks(rotations, np.array(gains), turned=turned)
-        return PairSolutions(*solved_in_shares(lambda pairs: self.solve_pairs(Y, pairs), blocks))
+        return solved_pairs(blocks, lambda pairs: self.solve_pairs(Y, pairs))
 
     def solve_pairs(self, Y: np.ndarray, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rotation and the gain of each pair."""
@@ -132,29 +121,19 @@ class Threshold(Contrast):
     def solve_block(
         self, Y: np.ndarray, block: np.ndarray, min_gain: float
     ) -> tuple[np.ndarray, float, TurnedBlock]:
-        """Q, its gain, and how a block was rotated on a compact copy (see `givens.kernels.sparse_blocks`)."""
+        """Rotate the pairs of a block once, on a compact copy: Q, its gain, and how (see `givens.kernels.sparse_blocks`)."""
         from givens.kernels import sparse_blocks
 
-        levels = self.everywhere(len(Y))[block]
+        levels, size = self.everywhere(len(Y))[block], len(block)
         C, rows, others = sparse_blocks.compact(Y, block, levels.min() / np.sqrt(2.0))
-        Q, gain, turned, steps = self._turned(C, levels, min_gain)
-        return Q, gain, TurnedBlock(steps[:turned] if turned <= len(steps) else None, (C, rows, others))
-
-    def _turned(
-        self, C: np.ndarray, levels: np.ndarray, min_gain: float
-    ) -> tuple[np.ndarray, float, int, np.ndarray]:
-        """Rotate the pairs of rows of C once, in place: Q, its gain, the number of rotations, and the rotations."""
-        from givens.kernels import sparse_blocks
-
-        Qt = np.eye(len(C))
+        Qt = np.eye(size)
         # Up to so many rotations are applied one by one.
-        steps = np.empty((len(C) ** 2 // 4, 4))
-        least = max(self.noise, 1e-3 * min_gain / len(C))
+        steps = np.empty((size**2 // 4, 4))
         gain, turned, flops = sparse_blocks.turn_block(
             C,
             levels,
             self.l0,
-            least,
+            max(self.noise, 1e-3 * min_gain / size),
             0.1,  # pairs whose predicted gain is below this share of the mean gain are left to the next sweep
             1e-2,  # the share of its gain that a pair may leave to the next sweep
             1.35,  # of the Newton step of a pair near its maximum, which later pairs move anyway
@@ -162,7 +141,8 @@ class Threshold(Contrast):
             steps,
         )
         flop_counts.count(flops)
-        return np.ascontiguousarray(Qt.T), gain, turned, steps
+        how = TurnedBlock(steps[:turned] if turned <= len(steps) else None, (C, rows, others))
+        return np.ascontiguousarray(Qt.T), gain, how
 
     def everywhere(self, n: int) -> np.ndarray:
         """The levels of n columns, ∞ for inactive ones."""

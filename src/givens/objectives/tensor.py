@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dsyevd
 
 from givens.kernels import tensor as kernels
 from givens.numerics import flop_counts, modes, parallel
-from givens.numerics.scaling import EPS, power_of_two
+from givens.numerics.scaling import EPS, check_data, power_of_two
 from givens.objectives.base import Blocks, Look, Objective, PairSolutions, Rotations, gathered
 from givens.schedules import Shape, Tournament, all_pairs
 from givens.support.arguments import whole
@@ -46,7 +46,9 @@ class SymmetricTensor(Objective):
     """
 
     def __init__(self, T: np.ndarray, rank: int | None = None, *, symmetrize: bool = False) -> None:
-        T = _checked(T)
+        T = np.ascontiguousarray(check_data(T, "T", 3))
+        if len(set(T.shape)) != 1 or T.size == 0:
+            raise ValueError(f"T must have the shape (d, d, d) with d ≥ 1, got {T.shape}")
         self.n = len(T)
         self.shape = (self.n, self.n)
         self.active = check_rank(rank, self.n)
@@ -223,22 +225,8 @@ def check_rank(rank: int | None, d: int) -> int:
     return d if rank is None else whole(rank, "rank", 1, d, "the order of the tensor")
 
 
-def _checked(T: np.ndarray) -> np.ndarray:
-    T = np.asarray(T)
-    if T.ndim != 3 or len(set(T.shape)) != 1 or T.size == 0:
-        raise ValueError(f"T must have the shape (d, d, d) with d ≥ 1, got {T.shape}")
-    if T.dtype.kind not in "fiub":
-        raise TypeError(f"T must be real, got the type {T.dtype}")
-    if T.dtype not in (np.float64, np.float32):
-        T = T.astype(np.float64)
-    return np.ascontiguousarray(T)
-
-
 def _divided(T: np.ndarray) -> tuple[np.ndarray, float, float]:
     """T over the power of two above its largest |entry|, in float64 and as a new array; its largest |entry|; the power."""
     largest = max(float(T.max()), -float(T.min()))
-    if not math.isfinite(largest):
-        i, j, k = np.argwhere(~np.isfinite(T))[0]
-        raise ValueError(f"T has an entry that is not finite: T[{i}, {j}, {k}] = {T[i, j, k]}")
     unit = power_of_two(largest)
     return np.multiply(T, 1.0 / unit, dtype=np.float64), largest / unit, unit

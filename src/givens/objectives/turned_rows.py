@@ -120,15 +120,17 @@ class HeldRows:
         return self.at(part) if self.factors is None else self.at(part) * self.factors[part, None]
 
     def _turned(self, part: slice, U: np.ndarray) -> np.ndarray:
-        """Some rows times U, in double precision."""
+        """Some columns of (AU)ᵀ, in double precision."""
         A = self.A[part]
-        return A.astype(np.float64, copy=False) @ U if self.space is None else self.space.coordinates(A, U)
+        return (
+            U.T @ A.astype(np.float64, copy=False).T if self.space is None else self.space.coordinates(A, U).T
+        )
 
     def total(self, work: Callable[..., Any], U: np.ndarray, name: str) -> np.ndarray:
         """The sum of work((AU)ᵀ, weights) over tiles of rows; `name` is that of a pass over chunks."""
 
         def sums(part: slice) -> Any:
-            return work(self._turned(part, U).T, None if self.weights is None else self.weights[part])
+            return work(self._turned(part, U), None if self.weights is None else self.weights[part])
 
         return tiled_sum(tiles(self.n, self.count), sums)
 
@@ -136,16 +138,10 @@ class HeldRows:
         """Y transposed, so that each column of AU is a contiguous row; U may have fewer columns than rows."""
         flop_counts.count(2.0 * self.count * self.n * U.shape[1])
         Y = np.empty((U.shape[1], self.count), dtype=self.A.dtype)
-        Ut = np.ascontiguousarray(U.T, dtype=self.A.dtype)
 
         def tile(part: slice) -> None:
-            if self.space is None:
-                np.matmul(Ut, self.A[part].T, out=Y[:, part])
-                return
             turned = self._turned(part, U)
-            if self.factors is not None:
-                turned *= self.factors[part, None]
-            Y[:, part] = turned.T
+            Y[:, part] = turned if self.factors is None else turned * self.factors[part]
 
         parallel.each(tile, tiles(self.A.shape[1], self.count))
         return Y
