@@ -123,7 +123,10 @@ def test_functions_that_return_no_number_are_refused(value, message):
         (lambda: Columns(np.array([["a"]]), "varimax"), "A must be numbers"),
         (lambda: Columns(ONES * 1j, "varimax"), "A must be real"),
         (lambda: Columns(ONES, "oblimin"), "no contrast 'oblimin'; it is one of 'quartimax'"),
-        (lambda: Columns(ONES, "varimax", active=3), "active must be a whole number from 1 to 2, the number of columns, got 3"),
+        (
+            lambda: Columns(ONES, "varimax", active=3),
+            "active must be a whole number from 1 to 2, the number of columns, got 3",
+        ),
         (lambda: Columns(ONES, "varimax", active=0), "active must be a whole number"),
         (lambda: Orthomax(np.nan), "kappa must be finite"),
         (lambda: Kurtosis(2), "sign must be 1 or -1"),
