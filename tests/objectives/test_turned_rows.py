@@ -268,7 +268,7 @@ def test_pieces_of_a_chunk_that_share_arrays_sum_to_the_whole(objective, kind, m
         return look.value, look.slopes, np.array(solved.rotations), solved.gains
 
     whole = looked()
-    monkeypatch.setattr(turned_rows, "PIECE_ENTRIES", 64 * N)
+    monkeypatch.setattr(turned_rows, "TURNED_ENTRIES", 64 * N)
     for found, expected in zip(looked(), whole):
         # Curvatures of log cosh are summed in single precision: they only scale the steps.
         close = 1e-5 if np.asarray(found).dtype == np.float32 else 1e-9

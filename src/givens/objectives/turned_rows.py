@@ -45,7 +45,7 @@ SAMPLE_ROWS_PER_COLUMN = 96
 MIN_SAMPLE_ROWS = 1024
 """Fewer rows are no sample, and of so few all pairs are solved at once."""
 
-PIECE_ENTRIES = 1 << 19
+TURNED_ENTRIES = 1 << 19
 """Entries of a chunk that are turned at a time: 4 MB."""
 
 
@@ -302,7 +302,7 @@ class TurnedTotal(Summary):
 
     def add(self, rows: np.ndarray) -> None:
         """Add rows in pieces, whose size depends on the length of rows only."""
-        step = min(max(64, PIECE_ENTRIES // rows.shape[1]), len(rows))
+        step = min(max(64, TURNED_ENTRIES // rows.shape[1]), len(rows))
         axes = np.ascontiguousarray((self.V if self.space is None else self.space.axes(self.V)).T)
         # Used again for every piece, and no larger than the rows: new pages of memory would cost as much time as the sums.
         room, Y = np.empty((step, rows.shape[1])), np.empty((len(axes), step))
