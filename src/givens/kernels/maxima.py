@@ -12,7 +12,7 @@ import numpy as np
 
 from givens.kernels.compile import inline
 
-# Each interval that is halved leaves one more on the stack, and is halved at most 30 times; at most 16 lie there at first.
+# Each interval that is halved leaves one more on the stack, and is halved at most 30 times; at most 17 lie there at first.
 STACK_INTERVALS = 64
 
 

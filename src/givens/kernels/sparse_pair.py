@@ -183,14 +183,17 @@ def search(
 def exact_search(pair: tuple, floor: float, accuracy: float) -> tuple[float, float, float]:
     """Find the global maximum of a pair, up to rounding errors. Arguments and results are those of `search`."""
     x, y, number, first, second, l0 = pair
+    period = (0.5 if first == second else 1.0) * np.pi
     theta, gain, start, flops = _search(pair, floor, accuracy, False, 1.0)
+    theta -= period * np.rint(theta / period)
     noise = max(floor, _rounding(start, number))
     best = start + gain
     bounded = False
     if not l0:
-        # Intervals over the period, one of them around θ = 0.
+        # Intervals over the period, which is centred at 0, and one of them around θ = 0.
         stack = np.empty((STACK_INTERVALS, 2))
-        count, half = 8 if first == second else 16, np.pi / 32.0
+        count = 9 if first == second else 17
+        half = 0.5 * period / count
         for q in range(count):
             stack[q, 0], stack[q, 1] = 2.0 * half * (q - count // 2), half
         limit = 160  # evaluations, which take as long as sorting the breakpoints

@@ -24,6 +24,7 @@ from givens.numerics.tiles import scores, turned
 
 BLOCK_ENTRIES = 1 << 21  # entries of a block of rows that are converted, centred or made dense together
 TILE_COLUMNS = 512  # columns of a matrix product of the upper triangle
+MANY_ROWS = 1500  # up to which the products of all rows are decomposed
 SPARE_VECTORS = 10  # of the subspace iteration, beside those that are asked for
 
 
@@ -182,7 +183,7 @@ def rough_axes(At: np.ndarray | CentredSparse, m: int) -> tuple[np.ndarray, np.n
 
 def decomposed_whole(n: int, m: int) -> bool:
     """Whether m axes of a matrix of order n come from all of its eigenvectors, which takes less time than iterations."""
-    return n <= 1500 or 5 * m > n
+    return n <= MANY_ROWS or 5 * m > n
 
 
 def leading_subspace(n: int, m: int, step: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
