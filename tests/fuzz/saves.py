@@ -18,7 +18,7 @@ from tests.fuzz.judge import Finding, judge
 from tests.stream_data import DATA, model
 
 A = np.random.default_rng(0).standard_normal((20, 5))
-SETTINGS: list[dict[str, Any]] = [{}, {"scale": True}, {"drop": "weakest"}, {"forgetting": 0.9}]
+SETTINGS: list[dict[str, Any]] = [{}, {"scale": True}, {"sketch": ("algorithm 5", 0.5)}, {"forgetting": 0.9}]
 OBJECTIVES = [
     lambda: Columns(A, "varimax"),
     lambda: Columns(A, "logcosh"),
