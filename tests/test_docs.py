@@ -122,13 +122,10 @@ def topics_figures() -> list[str]:
 def ica_figures() -> list[str]:
     rows = published("ica_estimator")["rows"]
     starts = next(row for row in rows if "eeg starts" in row)
-    stable = next(row for row in rows if row.get("eeg stability above") == 0.95)
     apart = max(row["components apart"] for row in rows if "blas kernel" in row)
     shared = int(starts["all of ours find"])
     return [
         f"all {starts['eeg starts']:.0f} starts share {shared} of 32 sources",
-        f"of the {stable['foretold by stability']:.0f} sources whose stability was above 0.95 "
-        f"only {100 * stable['precision']:.0f} % are among these {shared}",
         f"differ by at most {apart:.1e}".replace("e-0", "e-"),
     ]
 
