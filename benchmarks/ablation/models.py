@@ -360,7 +360,7 @@ MECHANISMS = (
         (),
         _five_drawn_starts,
         (
-            "decided: ten starts, 20 steps each, and no further rounds. On principal components of five real data sets "
+            "kept: ten starts, 20 steps each, and no further rounds. On principal components of five real data sets "
             "(k = 5, 10, 20, 95 fits) they take 0.74 of the time of 21 with a race, and the held-out log-likelihood is better "
             "13 times and worse 10 times. Five drawn starts are worse more often (17 of 144) than better (15)."
         ),

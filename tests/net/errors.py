@@ -53,8 +53,8 @@ ERRORS = [
     Error(
         "the pair problem of varimax has half of Σ 2xy",
         "kernels/quartic.py",
-        "sv += 2.0 * part_v",
-        "sv += part_v",
+        "xx - yy, 2.0 * xy",
+        "xx - yy, xy",
         FITS,
         "FactorRotation",
     ),

@@ -361,7 +361,7 @@ BAD = [
     ({"n_nonzero": 121}, "n_nonzero must be a whole number from 1 to 120"),
     ({"n_nonzero": 0}, "n_nonzero"),
     ({"n_components": 3, "n_nonzero": [1, 2]}, "got 2 for 3 components"),
-    ({"threshold": 0.1, "n_nonzero": 3}, "give only one of threshold and n_nonzero"),
+    ({"threshold": 0.1, "n_nonzero": 3}, "give threshold or n_nonzero, not both"),
     ({"threshold": ("l2", 0.1)}, "penalty of threshold must be"),
     ({"tol": -1.0}, "tol"),
     ({"max_iter": 0}, "max_iter"),

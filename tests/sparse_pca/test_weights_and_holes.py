@@ -152,7 +152,7 @@ def test_budgets_that_will_not_do():
     for parameters, told in [
         ({"n_nonzero": ("total", 2)}, "total of n_nonzero"),
         ({"n_nonzero": ("total", 601)}, "total of n_nonzero"),
-        ({"n_nonzero": ("total", 20), "threshold": 0.1}, "give only one of"),
+        ({"n_nonzero": ("total", 20), "threshold": 0.1}, "give threshold or n_nonzero, not both"),
         ({"n_nonzero": ("total", 20), "refit": False}, "refit=False goes with a threshold"),
         ({"n_nonzero": ("total", 20), "schedule": "cyclic"}, "schedule"),
     ]:
