@@ -9,11 +9,11 @@ import numpy as np
 
 from givens.data.passes import refuse_foreign_workers
 from givens.data.rows import batches, in_memory, length
-from givens.support.arguments import is_dask
+from givens.support.arguments import Samples, is_dask
 from givens.support.imports import require
 
 
-def by_rows(model: Any, method: str, X: Any, columns: int | None, dtype: Any = None) -> Any:
+def by_rows(model: Any, method: str, X: Samples, columns: int | None, dtype: Any = None) -> Any:
     """Call a method of an estimator on all rows of X: at once if X is in memory, else block by block.
 
     Parameters
@@ -39,7 +39,7 @@ def by_rows(model: Any, method: str, X: Any, columns: int | None, dtype: Any = N
     return np.concatenate(parts)
 
 
-def _on_dask(model: Any, method: str, X: Any, columns: int | None, dtype: Any) -> Any:
+def _on_dask(model: Any, method: str, X: Samples, columns: int | None, dtype: Any) -> Any:
     dask = require("dask", extra="dask")
     refuse_foreign_workers()
     if not hasattr(X, "numblocks"):

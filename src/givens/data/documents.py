@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from givens.data.passes import TILE_ROWS
 from givens.numerics import parallel
+from givens.support.arguments import Samples
 from givens.support.fitting import check_array, validate_data
 
 
@@ -59,14 +60,14 @@ class WordCounts:
     whole: bool
     most_rows = TILE_ROWS
 
-    def table(self, estimator: BaseEstimator | None, X: Any, reset: bool) -> sparse.csr_matrix:
+    def table(self, estimator: BaseEstimator | None, X: Samples, reset: bool) -> sparse.csr_matrix:
         """A table of counts in memory as a sparse matrix; the estimator learns, or compares, its words."""
         refuse_text(X)
         if estimator is None:
             return self.block(X, "X", 0)
         return self._counts(validate_data(estimator, X, accept_sparse="csr", reset=reset), 0)
 
-    def block(self, X: Any, name: str, first: int) -> sparse.csr_matrix:
+    def block(self, X: Samples, name: str, first: int) -> sparse.csr_matrix:
         """A block of documents, which begins at number `first`, as a sparse matrix."""
         # Every pass checks every block, for which scikit-learn takes longer than the sums over a small one.
         plain = type(X) is sparse.csr_matrix and X.dtype in (np.float64, np.int64) and X.shape[1] > 0
@@ -98,7 +99,7 @@ class WordCounts:
         return rows
 
 
-def refuse_text(X: Any) -> None:
+def refuse_text(X: Samples) -> None:
     """Refuse documents that are text, and not counts."""
     first = X
     for _ in range(2):

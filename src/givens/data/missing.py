@@ -20,7 +20,7 @@ import numpy as np
 from scipy import sparse
 
 from givens.numerics.gram import leading_axes
-from givens.support.arguments import counted
+from givens.support.arguments import Samples, counted
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Completion:
         return filled
 
 
-def holes_of(X: Any, missing: Any, weights: np.ndarray | None) -> np.ndarray:
+def holes_of(X: Samples, missing: Any, weights: np.ndarray | None) -> np.ndarray:
     """Where X has missing values, which are to be estimated as the parameter `missing` says; what cannot be done is refused."""
     if missing != "em":
         raise ValueError(f"missing must be 'em' or None, got {missing!r}")
@@ -59,7 +59,7 @@ def holes_of(X: Any, missing: Any, weights: np.ndarray | None) -> np.ndarray:
     return holes
 
 
-def missing_explained(error: ValueError, X: Any, name: str = "X") -> ValueError:
+def missing_explained(error: ValueError, X: Samples, name: str = "X") -> ValueError:
     """The error of a check that refuses missing values of X, but with their number and what fills them in; others as they are.
 
     Examples
@@ -79,7 +79,7 @@ def missing_explained(error: ValueError, X: Any, name: str = "X") -> ValueError:
     return ValueError(f"{values}: {remedy}, or leave out the samples that have any")
 
 
-def _number_missing(X: Any) -> int:
+def _number_missing(X: Samples) -> int:
     """How many values of a table are NaN; 0 where it is no table of numbers."""
     if hasattr(X, "isna"):
         return int(np.asarray(X.isna()).sum())

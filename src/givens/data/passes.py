@@ -22,6 +22,7 @@ import numpy as np
 import givens
 from givens.numerics import parallel
 from givens.numerics.tiles import add_in_order
+from givens.support.arguments import Samples
 from givens.support.imports import require
 from givens.support.progress import counter, showing
 
@@ -236,7 +237,7 @@ class DaskRows:
     X : dask array of shape (samples, features), or dask data frame
     """
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Samples) -> None:
         self.passes = 0
         if not hasattr(X, "numblocks"):
             X = X.to_dask_array(lengths=True)
@@ -298,7 +299,7 @@ class DaskRows:
         return nodes[0]
 
 
-def checked(X: Any) -> Any:
+def checked(X: Samples) -> Any:
     """Return X, which must have two dimensions and be chunked along samples only, in chunks of known lengths."""
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions, samples and features, got {X.ndim}")

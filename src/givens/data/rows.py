@@ -24,7 +24,7 @@ from givens.data.missing import missing_explained
 from givens.data.passes import DaskRows, Summary
 from givens.numerics import parallel
 from givens.numerics.scaling import unit_of
-from givens.support.arguments import is_dask
+from givens.support.arguments import Samples, is_dask
 from givens.support.fitting import check_array, finite_or_missing, validate_data
 from givens.support.progress import counting
 
@@ -59,7 +59,7 @@ class Numbers:
     as_given: bool = False
     missing: str | bool | None = False
 
-    def table(self, estimator: BaseEstimator | None, X: Any, reset: bool) -> Any:
+    def table(self, estimator: BaseEstimator | None, X: Samples, reset: bool) -> Any:
         """A table in memory; the estimator learns, or compares, the number and the names of its features."""
         options = self._options(X) | {"ensure_min_samples": self.least_rows}
         if self.as_given:
@@ -69,7 +69,7 @@ class Numbers:
                 return check_array(X, **options)
             return validate_data(estimator, X, reset=reset, **options)
 
-    def block(self, X: Any, name: str, first: int) -> Any:
+    def block(self, X: Samples, name: str, first: int) -> Any:
         """One block of rows, which begins at row `first`; it may be empty."""
         if _is_as_asked(X):
             return X
@@ -80,14 +80,14 @@ class Numbers:
         """Checked rows in the form that summaries add."""
         return rows
 
-    def _options(self, X: Any) -> dict[str, Any]:
+    def _options(self, X: Samples) -> dict[str, Any]:
         formats = "csr" if self.sparse else False
         finite = finite_or_missing(X, bool(self.missing))
         types = [np.float64, np.float32]
         return {"accept_sparse": formats, "dtype": types, "order": "C", "ensure_all_finite": finite}
 
     @contextmanager
-    def _missing_explained(self, X: Any, name: str) -> Iterator[None]:
+    def _missing_explained(self, X: Samples, name: str) -> Iterator[None]:
         try:
             yield
         except ValueError as error:
@@ -96,7 +96,7 @@ class Numbers:
             raise missing_explained(error, X, name) from None
 
 
-def _is_as_asked(X: Any) -> bool:
+def _is_as_asked(X: Samples) -> bool:
     """Whether scikit-learn would return X itself: told at a tenth of the time of its check, as every pass checks every block."""
     plain = type(X) is np.ndarray and X.ndim == 2 and X.dtype in (np.float64, np.float32) and X.size
     if not plain or not X.flags.c_contiguous:
@@ -175,7 +175,7 @@ class Rows:
 
     def __init__(
         self,
-        X: Any,
+        X: Samples,
         estimator: BaseEstimator | None = None,
         check: Any = Numbers(),
         *,
@@ -332,7 +332,7 @@ def _learn_features(estimator: Any, number: int, reset: bool, names: Any = None)
         raise ValueError("the feature names of X differ from those that were seen when the fit began")
 
 
-def in_memory(X: Any) -> bool:
+def in_memory(X: Samples) -> bool:
     """Whether X is a table in memory (an array, nested lists, a data frame, a sparse matrix), to be checked as a whole.
 
     Examples
@@ -357,7 +357,7 @@ def in_memory(X: Any) -> bool:
     return hasattr(X, "__array__") and not (_is_anndata(X) or _is_stored(X))
 
 
-def _refuse_without_rows(X: Any) -> None:
+def _refuse_without_rows(X: Samples) -> None:
     """Refuse the name of a file, several arrays, and a query that is not computed yet."""
     if isinstance(X, (str, bytes, os.PathLike)):
         raise TypeError(
@@ -371,7 +371,7 @@ def _refuse_without_rows(X: Any) -> None:
         raise TypeError(f"X must be rows, and a {type(X).__name__} has none yet: pass X.collect()")
 
 
-def one_batch(X: Any) -> None:
+def one_batch(X: Samples) -> None:
     """Refuse what is not one batch of rows but holds, or yields, many."""
     if in_memory(X) or (hasattr(X, "__array__") and not _is_anndata(X)):
         return
@@ -381,7 +381,7 @@ def one_batch(X: Any) -> None:
     )
 
 
-def length(X: Any) -> int | None:
+def length(X: Samples) -> int | None:
     """How many rows there are, if that is known before reading them."""
     if is_dask(X) and not hasattr(X, "numblocks"):
         return None  # a data frame, whose partitions have to be counted
@@ -397,7 +397,7 @@ def length(X: Any) -> int | None:
     return None
 
 
-def batches(X: Any) -> Iterator[Any]:
+def batches(X: Samples) -> Iterator[Any]:
     """Yield the rows of X in order, as matrices of some rows each, dense or sparse.
 
     Parameters
@@ -453,7 +453,7 @@ def _dimensions(rows: Any) -> int:
         return 0
 
 
-def _blocks(X: Any) -> Iterator[Any]:
+def _blocks(X: Samples) -> Iterator[Any]:
     """The blocks of a dask array or data frame, without those that a selection has left empty."""
     if not hasattr(X, "numblocks"):
         parts = (X.partitions[number] for number in range(X.npartitions))
@@ -467,7 +467,7 @@ def _blocks(X: Any) -> Iterator[Any]:
             yield block
 
 
-def _slices(X: Any) -> Iterator[Any]:
+def _slices(X: Samples) -> Iterator[Any]:
     _two_dimensions(X)
     if getattr(X, "format", None) == "csc" and not sparse.issparse(X):
         raise ValueError(
@@ -480,12 +480,12 @@ def _slices(X: Any) -> Iterator[Any]:
         yield part if sparse.issparse(part) else np.array(part)
 
 
-def _two_dimensions(X: Any) -> None:
+def _two_dimensions(X: Samples) -> None:
     if len(X.shape) != 2:
         raise ValueError(f"X must have two dimensions, samples and features, got {len(X.shape)}")
 
 
-def _step(X: Any) -> int:
+def _step(X: Samples) -> int:
     """How many rows to read at a time: a few megabytes of them, in whole chunks where the rows are stored in chunks."""
     row = 8 * max(1, X.shape[1])
     step = max(1, READ_BYTES // row)
@@ -496,14 +496,14 @@ def _step(X: Any) -> int:
     return step - step % together
 
 
-def _is_anndata(X: Any) -> bool:
+def _is_anndata(X: Samples) -> bool:
     return hasattr(X, "obs_names") and hasattr(X, "X")
 
 
-def _is_sliceable(X: Any) -> bool:
+def _is_sliceable(X: Samples) -> bool:
     return hasattr(X, "shape") and hasattr(X, "__getitem__")
 
 
-def _is_stored(X: Any) -> bool:
+def _is_stored(X: Samples) -> bool:
     """Whether X is an array of HDF5 or zarr, in a file or a store."""
     return _is_sliceable(X) and (hasattr(X, "chunks") or hasattr(X, "store") or hasattr(X, "file"))

@@ -31,7 +31,7 @@ from givens.data.moments import MOST_PRODUCT_FEATURES, too_large
 from givens.data.passes import Summary
 from givens.numerics import flop_counts, parallel
 from givens.numerics.scaling import largest_size, power_of_two
-from givens.support.arguments import counted, dense
+from givens.support.arguments import Samples, counted, dense
 
 
 @dataclass(frozen=True)
@@ -327,7 +327,7 @@ class Sketch(Summary):
         Q, self.held = self.rule.turn(StackedRows(G, self.rule.columns, rows, first, unit))
         return Q
 
-    def _estimated(self, X: Any, weights: np.ndarray | None) -> Any:
+    def _estimated(self, X: Samples, weights: np.ndarray | None) -> Any:
         """X with its missing values estimated under the model of the samples so far, or of X itself."""
         holes = holes_of(X, self.missing, weights)
         if not holes.any():

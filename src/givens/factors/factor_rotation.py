@@ -36,7 +36,7 @@ from givens.numerics.scaling import power, power_of_two, unit_rows
 from givens.objectives import Columns, Orthomax
 from givens.result import Result
 from givens.solve.minimize import minimize
-from givens.support.arguments import generator, tolerance, warn_caller, whole
+from givens.support.arguments import Samples, generator, tolerance, warn_caller, whole
 from givens.support.fitting import Transformer, atomic_fit, check_array, validate_data
 from givens.support.imports import require
 from givens.support.progress import bar
@@ -201,7 +201,7 @@ class FactorRotation(Transformer):
     result_: Result | None
 
     @atomic_fit
-    def fit(self, X: Any, y: None = None) -> Self:
+    def fit(self, X: Samples, y: None = None) -> Self:
         """Find the rotation.
 
         Parameters
@@ -249,7 +249,7 @@ class FactorRotation(Transformer):
                 ConvergenceWarning,
             )
 
-    def _extraction(self, X: Any) -> Extraction:
+    def _extraction(self, X: Samples) -> Extraction:
         """What to rotate, from any of the three ways to give it; nothing of the model is changed."""
         if is_decomposition(X):
             return of_decomposition(X)
@@ -365,7 +365,7 @@ class FactorRotation(Transformer):
         elif hasattr(self, "variable_names_in_"):
             del self.variable_names_in_
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Samples) -> np.ndarray:
         """Rotate scores (samples x factors) or loadings.
 
         Parameters
@@ -381,13 +381,13 @@ class FactorRotation(Transformer):
         X = self._scores(X)
         return (X / self.scale_.astype(X.dtype)) @ self.rotation_.astype(X.dtype)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Samples) -> np.ndarray:
         """The scores before the rotation, from rotated ones."""
         X = self._scores(X)
         scale = np.where(np.isinf(self.scale_), 0.0, self.scale_)
         return (X @ self.rotation_.T.astype(X.dtype)) * scale.astype(X.dtype)
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: Samples) -> np.ndarray:
         check_is_fitted(self)
         if not hasattr(self, "feature_names_in_"):
             # Loadings without names say nothing of the names that scores have.
@@ -446,7 +446,7 @@ def _warn_of_scores(values: np.ndarray) -> None:
         )
 
 
-def is_decomposition(X: Any) -> bool:
+def is_decomposition(X: Samples) -> bool:
     """Whether this is an estimator and no matrix."""
     return hasattr(X, "fit") and not hasattr(X, "__array__")
 

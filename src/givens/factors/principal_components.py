@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from scipy.sparse.linalg import ArpackError
 from sklearn.decomposition import PCA
@@ -50,7 +51,9 @@ class Spectrum:
     origin: str
 
 
-def principal_components(rows: Rows, options: ComponentOptions, sample_weight: Any) -> tuple[PCA, Spectrum]:
+def principal_components(
+    rows: Rows, options: ComponentOptions, sample_weight: ArrayLike | None
+) -> tuple[PCA, Spectrum]:
     """The components of all samples, as PCA has them, float32 if the samples are; and what they come from."""
     features, table, weights = rows.n_features, rows.table, None
     if sample_weight is not None:

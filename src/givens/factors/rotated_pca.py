@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from givens.data.by_rows import by_rows
 from givens.data.rows import Numbers, Rows
 from givens.factors.factor_rotation import FactorRotation, kappa_of, of_decomposition, score_scale
 from givens.factors.principal_components import principal_components
-from givens.support.arguments import dense, warn_of_dominant_feature
+from givens.support.arguments import Samples, dense, warn_of_dominant_feature
 from givens.support.fitting import atomic_fit, validate_data
 
 
@@ -116,7 +118,7 @@ class RotatedPCA(FactorRotation):
     _row_names = "feature_names_in_"
 
     @atomic_fit
-    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Samples, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find the principal components and rotate them.
 
         Parameters
@@ -154,12 +156,12 @@ class RotatedPCA(FactorRotation):
             warn_of_dominant_feature(of_features, total, getattr(self, "feature_names_in_", None))
         return self
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Samples) -> np.ndarray:
         """The rotated scores of unit variance, samples x components; of a dask array a dask array, not computed yet."""
         check_is_fitted(self)
         return by_rows(self, "_scores", X, len(self.components_))
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: Samples) -> np.ndarray:
         X = validate_data(self, X, accept_sparse="csr", reset=False, dtype=[np.float64, np.float32])
         scores = score_scale(np.asarray(self.pca_.explained_variance_, dtype=np.float64))
         weights = (self.pca_.components_.T / scores) @ self.rotation_
@@ -171,7 +173,7 @@ class RotatedPCA(FactorRotation):
             X = X / self.scale_
         return X @ weights.astype(X.dtype)
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Samples) -> np.ndarray:
         """The data that rotated scores stand for: scores times loadings, plus the mean."""
         X = self._checked_scores(X)
         X = X @ self.components_.astype(X.dtype)
@@ -186,7 +188,7 @@ class RotatedPCA(FactorRotation):
         covariance = self.pca_.get_covariance()
         return covariance if self.scale_ is None else covariance * np.outer(self.scale_, self.scale_)
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Samples) -> np.ndarray:
         """The log-likelihood of each sample under the model of probabilistic PCA, as `PCA.score_samples` has it.
 
         A rotation does not change it. With `scale`, it is the density of X in its own units.
@@ -204,14 +206,14 @@ class RotatedPCA(FactorRotation):
         check_is_fitted(self)
         return by_rows(self, "_log_likelihoods", X, None, np.float64)
 
-    def _log_likelihoods(self, X: Any) -> np.ndarray:
+    def _log_likelihoods(self, X: Samples) -> np.ndarray:
         X = dense(validate_data(self, X, accept_sparse="csr", reset=False, dtype=[np.float64, np.float32]))
         if self.scale_ is None:
             return self.pca_.score_samples(X)
         scaled = self.pca_.score_samples((X - self.mean_) / self.scale_)
         return scaled - float(np.sum(np.log(self.scale_, dtype=np.float64)))
 
-    def score(self, X: Any, y: None = None) -> float:
+    def score(self, X: Samples, y: None = None) -> float:
         """The mean log-likelihood of samples; a grid search over `n_components` maximises it.
 
         Examples
@@ -225,7 +227,7 @@ class RotatedPCA(FactorRotation):
         """
         return float(np.mean(self.score_samples(X)))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from givens.data.moments import Moments, moments_of
 from givens.data.rows import Rows
@@ -31,7 +32,7 @@ from givens.rotations import random_orthogonal
 from givens.solve.race import lowest_run
 from givens.solve.state import RunOptions
 from givens.sparse_pca.stability import halves, matches
-from givens.support.arguments import generator, one_of, tolerance, warn_caller, whole
+from givens.support.arguments import Samples, generator, one_of, tolerance, warn_caller, whole
 from givens.support.fitting import atomic_fit
 
 SIGN_TOL = 1e-3
@@ -155,7 +156,7 @@ class ICA(SourceSeparation):
         self.random_state = random_state
 
     @atomic_fit
-    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Samples, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find the sources.
 
         Parameters
@@ -188,7 +189,7 @@ class ICA(SourceSeparation):
         whole(self.n_starts, "n_starts", 1)
         whole(self.stability or 0, "stability", 0)
 
-    def _separate(self, rows: Rows, sample_weight: Any) -> Separated:
+    def _separate(self, rows: Rows, sample_weight: ArrayLike | None) -> Separated:
         self._refuse()
         given = {
             "sample_weight": sample_weight is not None,

@@ -10,9 +10,10 @@ is an estimate of the mixing that needs no choice of a nonlinearity.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from givens.data.rows import Rows
 from givens.ica.separation import Separated, SourceSeparation, counted_samples
@@ -21,6 +22,7 @@ from givens.numerics.scaling import check_data, refuse_too_large
 from givens.objectives.fourth_moments import gram_of_products
 from givens.objectives.joint import JointDiagonal
 from givens.solve.minimize import minimize
+from givens.support.arguments import Samples
 from givens.support.fitting import atomic_fit
 
 
@@ -84,7 +86,7 @@ class JADE(SourceSeparation):
         self.threads = threads
 
     @atomic_fit
-    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Samples, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find the sources.
 
         Parameters
@@ -101,7 +103,7 @@ class JADE(SourceSeparation):
         """
         return self._fit(X, sample_weight)
 
-    def _separate(self, rows: Rows, sample_weight: Any) -> Separated:
+    def _separate(self, rows: Rows, sample_weight: ArrayLike | None) -> Separated:
         X, weights, _ = counted_samples(rows.matrix("JADE"), sample_weight)
         space = self._space(X, weights)
         n = len(space.W)

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
@@ -19,7 +20,7 @@ from givens.ica.whitening import WhiteSpace, white_space
 from givens.numerics import parallel
 from givens.numerics.scaling import power_of_two
 from givens.result import Result
-from givens.support.arguments import number_or_share, warn_caller, weighted_rows
+from givens.support.arguments import Samples, number_or_share, warn_caller, weighted_rows
 from givens.support.fitting import Transformer, atomic_fit, validate_data
 
 
@@ -57,7 +58,7 @@ class SourceSeparation(Transformer, ABC):
     __metadata_request__inverse_transform: ClassVar[dict[str, str]] = {"copy": UNUSED}
 
     @abstractmethod
-    def _separate(self, rows: Rows, sample_weight: Any) -> Separated:
+    def _separate(self, rows: Rows, sample_weight: ArrayLike | None) -> Separated:
         """Whiten samples and find the orthogonal U, components x components, that turns white samples into sources."""
 
     def _number(self, most: int) -> tuple[int | None, float | None]:
@@ -73,7 +74,7 @@ class SourceSeparation(Transformer, ABC):
         """Set the attributes that only this method has; `order` is that of the sources."""
 
     @atomic_fit
-    def fit(self, X: Any, y: None = None) -> Self:
+    def fit(self, X: Samples, y: None = None) -> Self:
         """Find the sources.
 
         Parameters
@@ -88,7 +89,7 @@ class SourceSeparation(Transformer, ABC):
         """
         return self._fit(X)
 
-    def _fit(self, X: Any, sample_weight: Any = None) -> Self:
+    def _fit(self, X: Samples, sample_weight: ArrayLike | None = None) -> Self:
         rows = Rows(X, self, Numbers(least_rows=2, as_given=True))
         with parallel.pool(self.threads):
             self._describe(self._separate(rows, sample_weight), rows.dtype)
@@ -120,7 +121,7 @@ class SourceSeparation(Transformer, ABC):
         self.n_iter_ = max(result.steps, 1)
         self._settle(separated, order)
 
-    def transform(self, X: Any, copy: bool = True) -> np.ndarray:
+    def transform(self, X: Samples, copy: bool = True) -> np.ndarray:
         """The sources of samples: (X − mean) times `components_` transposed.
 
         Parameters
@@ -138,17 +139,19 @@ class SourceSeparation(Transformer, ABC):
         check_is_fitted(self)
         return by_rows(self, "_sources", X, len(self.components_))
 
-    def _sources(self, X: Any) -> np.ndarray:
+    def _sources(self, X: Samples) -> np.ndarray:
         X = validate_data(self, X, reset=False, dtype=[np.float64, np.float32])
         return (X - self.mean_.astype(X.dtype)) @ self.components_.T.astype(X.dtype)
 
-    def inverse_transform(self, X: Any, copy: bool = True) -> np.ndarray:
+    def inverse_transform(self, X: Samples, copy: bool = True) -> np.ndarray:
         """The samples that belong to sources: sources times `mixing_` transposed, plus the mean; `copy` is ignored."""
         X = self._checked_scores(X)
         return X @ self.mixing_.T.astype(X.dtype) + self.mean_.astype(X.dtype)
 
 
-def counted_samples(X: np.ndarray, sample_weight: Any) -> tuple[np.ndarray, np.ndarray | None, float]:
+def counted_samples(
+    X: np.ndarray, sample_weight: ArrayLike | None
+) -> tuple[np.ndarray, np.ndarray | None, float]:
     """The samples of positive weight; their weights over a power of two, or None if all are equal; the sum of the weights."""
     X, weights = weighted_rows(X, sample_weight, counted=False)
     if weights is None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from givens.data.rows import Rows
 from givens.ica.diagonalize import reduced_stack
@@ -90,7 +91,7 @@ class SOBI(SourceSeparation):
         self.max_iter = max_iter
         self.threads = threads
 
-    def _separate(self, rows: Rows, sample_weight: None) -> Separated:
+    def _separate(self, rows: Rows, sample_weight: ArrayLike | None) -> Separated:
         X = rows.matrix("SOBI")
         self.lags_ = as_lags(self.lags, len(X))
         space = self._space(X)

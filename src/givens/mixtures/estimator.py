@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
@@ -29,7 +29,7 @@ from givens.mixtures.whitened_moments import SolvedMixture, by_givens, solve
 from givens.numerics import parallel
 from givens.numerics.scaling import unit_of
 from givens.solve.outer_loops import no_run
-from givens.support.arguments import counted, is_dask, one_of, tolerance, whole
+from givens.support.arguments import Samples, counted, is_dask, one_of, tolerance, whole
 from givens.support.fitting import atomic_fit, validate_data, warn_unless_converged
 
 
@@ -122,7 +122,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         self.random_state = random_state
 
     @atomic_fit
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Samples, y: object = None) -> Self:
         """Fit in two passes, and one more per step of EM.
 
         Parameters
@@ -200,7 +200,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         return SolvedMixture(end.last.moved(1.0, -origin), spread, result, unit, taken)
 
     @atomic_fit
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: Samples, y: object = None) -> Self:
         """Update the model with a batch of rows. The result depends on the division into batches by rounding errors only.
 
         The first `basis_samples` rows determine 2k axes, on which the moments of all rows are kept. There is no EM. Parameters
@@ -225,7 +225,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         self._add(X)
         return self
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Samples) -> np.ndarray:
         """Probability of each component, given each row.
 
         Parameters
@@ -240,7 +240,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         """
         return by_rows(self, "_probabilities", X, self.n_components_, np.float64)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Samples) -> np.ndarray:
         """Most probable component of each row.
 
         Parameters
@@ -253,7 +253,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         """
         return np.argmax(self.predict_proba(X), axis=1)
 
-    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+    def fit_predict(self, X: Samples, y: object = None) -> np.ndarray:
         """Fit, and return the most probable component of each row.
 
         Parameters
@@ -267,7 +267,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         """
         return self.fit(X).predict(X)
 
-    def score_samples(self, X: Any) -> np.ndarray:
+    def score_samples(self, X: Samples) -> np.ndarray:
         """Log-likelihood of each row.
 
         Parameters
@@ -281,7 +281,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         self._fitted()
         return by_rows(self, "_log_likelihoods", X, None, np.float64)
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Samples, y: object = None) -> float:
         """Mean log-likelihood of the rows.
 
         Parameters
@@ -295,7 +295,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
         """
         return float(np.mean(self.score_samples(X)))
 
-    def bic(self, X: Any) -> float:
+    def bic(self, X: Samples) -> float:
         """Bayesian information criterion on X; lower is better."""
         scores = self.score_samples(X)
         # Scores are counted, since the number of rows of a dask array may be unknown.
@@ -304,7 +304,7 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
             total, n = computed((total, n))
         return float(-2 * total + self._freedom() * np.log(n))
 
-    def aic(self, X: Any) -> float:
+    def aic(self, X: Samples) -> float:
         """Akaike's information criterion on X; lower is better."""
         return float(-2 * self.score_samples(X).sum() + 2 * self._freedom())
 
@@ -383,16 +383,16 @@ class SphericalMixture(StreamedMoments, DensityMixin, BaseEstimator):
     def _common(self) -> bool:
         return self.variance == "common"
 
-    def _posterior(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _posterior(self, X: Samples) -> tuple[np.ndarray, np.ndarray]:
         solved = self._fitted()
         X = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
         with parallel.pool(self.threads):
             return posterior(solved.mixture, X, solved.unit)
 
-    def _probabilities(self, X: Any) -> np.ndarray:
+    def _probabilities(self, X: Samples) -> np.ndarray:
         return self._posterior(X)[0]
 
-    def _log_likelihoods(self, X: Any) -> np.ndarray:
+    def _log_likelihoods(self, X: Samples) -> np.ndarray:
         return self._posterior(X)[1]
 
     def _freedom(self) -> int:

@@ -26,7 +26,7 @@ from givens.data.sketch import Frequent, Sketch, sendable_rule
 from givens.numerics import gram, parallel
 from givens.numerics.centred_sparse import DENSE_PART, CentredSparse
 from givens.numerics.scaling import binary_exponent, power_of_two
-from givens.support.arguments import counted, dense, whole
+from givens.support.arguments import Samples, counted, dense, whole
 
 MAX_NONZERO_SHARE = 0.25
 """Above it matrix products are faster than sums through the non-zeros."""
@@ -108,7 +108,7 @@ class CentredData:
         How often each sample counts: centred samples are multiplied by the root of it.
     """
 
-    def __init__(self, X: Any, moments: FeatureMoments, weights: np.ndarray | None = None) -> None:
+    def __init__(self, X: Samples, moments: FeatureMoments, weights: np.ndarray | None = None) -> None:
         self.X = X
         self.moments = moments
         self.shape = X.shape
@@ -254,7 +254,7 @@ class CovarianceData:
         return Z @ self.root.T @ self.root
 
 
-def _taken(X: Any, features: np.ndarray) -> Any:
+def _taken(X: Samples, features: np.ndarray) -> Any:
     """These columns; X itself if they are all."""
     if len(features) == X.shape[1]:
         return X

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from givens.data.by_rows import by_rows
@@ -41,6 +42,7 @@ from givens.sparse_pca.options import Counts, FitOptions, Threshold, fit_options
 from givens.sparse_pca.stability import resampled
 from givens.sparse_pca.truncated_power import ProductForm, SampleForm, SparseRows, reported_order
 from givens.support.arguments import (
+    Samples,
     are,
     dense,
     warn_caller,
@@ -57,7 +59,7 @@ class SparseScores(Transformer):
     mean_: Any
     scale_: Any
 
-    def _standard(self, X: Any) -> tuple[Any, np.ndarray, np.ndarray]:
+    def _standard(self, X: Samples) -> tuple[Any, np.ndarray, np.ndarray]:
         """X as validated, and the loadings and means for unscaled data."""
         X, Z, mean = self._validated(X), self.components_, self.mean_
         if self.scale_ is not None:
@@ -70,7 +72,7 @@ class SparseScores(Transformer):
             Z = Z / scale
         return X, Z.astype(X.dtype, copy=False), mean.astype(X.dtype, copy=False)
 
-    def _validated(self, X: Any) -> Any:
+    def _validated(self, X: Samples) -> Any:
         """X as validated; its missing values are estimated if the model was fitted with `missing`."""
         check_is_fitted(self)
         completion = getattr(self, "completion_", None)
@@ -79,7 +81,7 @@ class SparseScores(Transformer):
             return X
         return completion.fill(X.astype(np.float64), holes).astype(X.dtype)
 
-    def _checked(self, X: Any, missing: bool, **options: Any) -> Any:
+    def _checked(self, X: Samples, missing: bool, **options: Any) -> Any:
         """X as scikit-learn's checks return it; with missing values, where they are estimated."""
         dtype, finite = [np.float64, np.float32], finite_or_missing(X, missing)
         forms = ("csr", "csc")
@@ -90,7 +92,7 @@ class SparseScores(Transformer):
         except ValueError as error:
             raise missing_explained(error, X) from None
 
-    def transform(self, X: Any) -> np.ndarray:
+    def transform(self, X: Samples) -> np.ndarray:
         """The scores (X − mean)Zᵀ, Z the loadings by rows, of any source of rows.
 
         Of a dask array or data frame they are a dask array, not computed yet.
@@ -98,14 +100,14 @@ class SparseScores(Transformer):
         check_is_fitted(self)
         return by_rows(self, "_scores", X, len(self.components_))
 
-    def _scores(self, X: Any) -> np.ndarray:
+    def _scores(self, X: Samples) -> np.ndarray:
         X, Z, mean = self._standard(X)
         with np.errstate(over="ignore", invalid="ignore"):
             scores = np.asarray(X @ Z.T) - mean @ Z.T if sparse.issparse(X) else (X - mean) @ Z.T
         refuse_too_large(scores, "X", "scores", "divide it by the largest first")
         return scores
 
-    def inverse_transform(self, X: Any) -> np.ndarray:
+    def inverse_transform(self, X: Samples) -> np.ndarray:
         """The data that the scores stand for, by least squares: scores (ZZᵀ)⁻¹Z + mean."""
         scores, Z = self._checked_scores(X), self.components_
         recovered = scores @ np.linalg.pinv(Z.astype(np.float64)).T.astype(Z.dtype)
@@ -113,7 +115,7 @@ class SparseScores(Transformer):
             recovered = recovered * self.scale_
         return recovered + self.mean_
 
-    def score(self, X: Any, y: None = None) -> float:
+    def score(self, X: Samples, y: None = None) -> float:
         """The share of the variance of X, about the fitted mean, within the span of the loadings."""
         X = self._validated(X)
         basis = span(self.components_.astype(np.float64))
@@ -126,7 +128,7 @@ class SparseScores(Transformer):
             inside += float(np.sum((part @ basis) ** 2))
         return inside / squares if squares > 0 else 1.0
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
@@ -443,7 +445,7 @@ class SparsePCA(SparseScores):
         self.random_state = random_state
 
     @atomic_fit
-    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Samples, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find the components.
 
         Parameters
@@ -467,7 +469,9 @@ class SparsePCA(SparseScores):
         """
         return self._fit_from(X, sample_weight)
 
-    def _fit_from(self, X: Any, sample_weight: Any = None, previous: np.ndarray | None = None) -> Self:
+    def _fit_from(
+        self, X: Samples, sample_weight: ArrayLike | None = None, previous: np.ndarray | None = None
+    ) -> Self:
         """Fit, from the loadings `previous` if they are given."""
         self._forget()
         if type(X).__name__ == "AnnData":
@@ -513,7 +517,7 @@ class SparsePCA(SparseScores):
             )
         return number
 
-    def _completed(self, X: Any, weights: np.ndarray | None) -> Any:
+    def _completed(self, X: Samples, weights: np.ndarray | None) -> Any:
         """X with its missing values estimated, where that is asked for."""
         if self.missing is None:
             return X
@@ -629,7 +633,7 @@ class SparsePCA(SparseScores):
         self.n_iter_ = max(found.result.steps, 1)
         return self
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing is not None
         return tags

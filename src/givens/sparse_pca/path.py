@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from givens.support.arguments import whole
+from givens.support.arguments import Samples, whole
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SparsePath:
 
 
 def sparse_pca_path(
-    X: Any,
+    X: Samples,
     n_components: int = 5,
     *,
     thresholds: np.ndarray | None = None,

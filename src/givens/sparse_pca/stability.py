@@ -20,6 +20,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
+from givens.support.arguments import Samples
+
 
 def halves(n: int, number: int, rng: np.random.Generator) -> list[np.ndarray]:
     """Return so many halves of n samples, ascending, in complementary pairs; of an odd number the pairs leave one sample out.
@@ -47,7 +49,7 @@ def matches(whole: np.ndarray, part: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 
 def resampled(
-    model: Any, X: Any, number: int, rng: np.random.Generator, sample_weight: np.ndarray | None = None
+    model: Any, X: Samples, number: int, rng: np.random.Generator, sample_weight: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the selection frequencies (components x features) and the stability of each component of a fitted model.
 

@@ -10,8 +10,9 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils import check_random_state
+from sklearn.utils import Tags, check_random_state
 
 from givens.data.missing import Completion
 from givens.data.passes import Weighted
@@ -24,7 +25,7 @@ from givens.sparse_pca.estimator import Components, SparseScores, find_component
 from givens.sparse_pca.options import FitOptions, Threshold, fit_options
 from givens.streaming import save as files
 from givens.streaming.algorithm_5 import Algorithm5
-from givens.support.arguments import counted, finite, sample_weights, warn_caller, whole
+from givens.support.arguments import Samples, counted, finite, sample_weights, warn_caller, whole
 from givens.support.fitting import atomic_fit
 
 OF_THE_STREAM = ("n_components", "scale", "sketch", "forgetting", "missing")
@@ -175,7 +176,7 @@ class StreamingSparsePCA(SparseScores):
         self.random_state = random_state
 
     @atomic_fit
-    def fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Samples, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to the rows of X in one pass. After an error the model is unchanged.
 
         Parameters
@@ -210,7 +211,7 @@ class StreamingSparsePCA(SparseScores):
         return self
 
     @atomic_fit
-    def partial_fit(self, X: Any, y: None = None, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: Samples, y: None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Continue the stream with a batch of rows. After an error the model is unchanged.
 
         Parameters
@@ -381,7 +382,7 @@ class StreamingSparsePCA(SparseScores):
         deviations = sketch.deviations()
         return np.where(deviations > 0, deviations * sketch.unit, 1.0).astype(sketch.dtype)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = self.missing is not None
         return tags

@@ -6,9 +6,12 @@ import sys
 import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+
+Samples: TypeAlias = Any
+"""Any source of rows, such as an array, a data frame, a sparse matrix, a file or a dask array; `data.rows` lists them all."""
 
 EPS = float(np.finfo(np.float64).eps)  # a relative rounding error of float64 is at most half of this
 LARGEST_COUNT = 2**31 - 1  # larger counts are mistakes, and compiled code may not hold them

@@ -18,10 +18,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import validation
+from sklearn.utils import Tags, validation
 from sklearn.utils.validation import check_is_fitted
 
-from givens.support.arguments import one_entry_each, refuse_mask, warn_caller
+from givens.support.arguments import Samples, one_entry_each, refuse_mask, warn_caller
 
 Arguments = ParamSpec("Arguments")
 Model = TypeVar("Model")
@@ -34,19 +34,19 @@ def warn_unless_converged(converged: bool, message: str) -> None:
         warn_caller(message, ConvergenceWarning)
 
 
-def validate_data(estimator: BaseEstimator, X: Any, **options: Any) -> Any:
+def validate_data(estimator: BaseEstimator, X: Samples, **options: Any) -> Any:
     """As scikit-learn's `validate_data`; a sparse X has one entry at each place."""
     refuse_mask(X, "X")
     return validation.validate_data(estimator, one_entry_each(X), **options)
 
 
-def check_array(X: Any, *, input_name: str = "X", **options: Any) -> Any:
+def check_array(X: Samples, *, input_name: str = "X", **options: Any) -> Any:
     """As scikit-learn's `check_array`; a sparse X has one entry at each place."""
     refuse_mask(X, input_name)
     return validation.check_array(one_entry_each(X), input_name=input_name, **options)
 
 
-def finite_or_missing(X: Any, allowed: bool) -> bool | str:
+def finite_or_missing(X: Samples, allowed: bool) -> bool | str:
     """The argument `ensure_all_finite` of scikit-learn's checks: NaN is allowed where missing values are estimated.
 
     Examples
@@ -138,7 +138,7 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     components_: Any
 
-    def _checked_scores(self, X: Any) -> np.ndarray:
+    def _checked_scores(self, X: Samples) -> np.ndarray:
         """Scores that are to be transformed back, which must have a column for each component."""
         check_is_fitted(self)
         scores = check_array(
@@ -159,7 +159,7 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

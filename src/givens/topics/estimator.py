@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.special import digamma
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
 
 from givens.data.by_rows import by_rows
 from givens.data.documents import WordCounts
@@ -19,7 +20,16 @@ from givens.data.stream import Stream, StreamedMoments
 from givens.numerics import parallel
 from givens.result import Result
 from givens.solve.outer_loops import no_run
-from givens.support.arguments import counted, finite, generator, one_of, tolerance, warn_caller, whole
+from givens.support.arguments import (
+    Samples,
+    counted,
+    finite,
+    generator,
+    one_of,
+    tolerance,
+    warn_caller,
+    whole,
+)
 from givens.support.fitting import atomic_fit, warn_unless_converged
 from givens.topics.variational import LEAST_ALPHA, DirichletShares, Inference, OneTopic, Prior, refine
 from givens.topics.word_moments import (
@@ -169,7 +179,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.random_state = random_state
 
     @atomic_fit
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Samples, y: object = None) -> Self:
         """Fit in six passes over the documents, and at most `max_iter` + 1 more.
 
         Parameters
@@ -196,7 +206,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return self
 
     @atomic_fit
-    def partial_fit(self, X: Any, y: Any = None) -> Self:
+    def partial_fit(self, X: Samples, y: object = None) -> Self:
         """Update the model with a batch of documents.
 
         The first `basis_samples` documents determine 2k + 10 axes, on which the moments of all documents are kept. They
@@ -223,7 +233,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self._add(rows)
         return self
 
-    def transform(self, X: Any, normalize: bool = True) -> np.ndarray:
+    def transform(self, X: Samples, normalize: bool = True) -> np.ndarray:
         """Topic shares of documents.
 
         Parameters
@@ -242,18 +252,18 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         method = "_shares" if normalize else "_pseudo_counts"
         return by_rows(self, method, X, self.n_components_, np.float64)
 
-    def _shares(self, X: Any) -> np.ndarray:
+    def _shares(self, X: Samples) -> np.ndarray:
         solved = self._fitted()
         topics = solved.topics
         documents = Rows(X, self, self._door(), reset=False)
         with parallel.pool(self.threads):
             return np.concatenate([solved.prior.infer(counts, topics).shares for counts in documents])
 
-    def _pseudo_counts(self, X: Any) -> np.ndarray:
+    def _pseudo_counts(self, X: Samples) -> np.ndarray:
         lengths = np.concatenate([counts.lengths for counts in Rows(X, self, self._door(), reset=False)])
         return self._shares(X) * (lengths + self.alpha_.sum())[:, None]
 
-    def score(self, X: Any, y: Any = None) -> float:
+    def score(self, X: Samples, y: object = None) -> float:
         """Lower bound of the log-likelihood of documents, given the topics and α (the likelihood itself if alpha0 is 0).
 
         Parameters
@@ -267,7 +277,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """
         return float(self._inferred(X).bound)
 
-    def perplexity(self, X: Any) -> float:
+    def perplexity(self, X: Samples) -> float:
         """exp(−score per word): lower is better.
 
         Parameters
@@ -296,7 +306,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
         names = self._names()
         return [[names[v] for v in row] for row in self._top(n_words)]
 
-    def coherence(self, X: Any, n_words: int = 10) -> np.ndarray:
+    def coherence(self, X: Samples, n_words: int = 10) -> np.ndarray:
         """Mean normalised pointwise mutual information of each topic's most probable words, estimated from X.
 
         Parameters
@@ -364,7 +374,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def _n_features_out(self) -> int:
         return len(self._fitted().counts)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.positive_only = True
@@ -422,7 +432,7 @@ class TopicModel(StreamedMoments, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def _door(self) -> WordCounts:
         return WordCounts(whole=self.counts == "whole")
 
-    def _inferred(self, X: Any) -> Inference:
+    def _inferred(self, X: Samples) -> Inference:
         """The inference over the documents of X."""
         solved = self._fitted()
         documents = Rows(X, self, self._door(), reset=False)
