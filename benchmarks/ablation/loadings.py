@@ -43,8 +43,9 @@ def _varimax(Y: np.ndarray) -> np.ndarray:
 
 def _starts_without_rotations() -> None:
     """For data of any size a start by varimax of the principal columns in NumPy, and two random ones; one search by exchanges."""
-    from givens.sparse_pca.cardinality import SeveralStarts
     from givens.sparse_pca.forms import SampleForm, orthonormal_columns
+
+    from givens.sparse_pca.cardinality import SeveralStarts
 
     def starts(self: Any, previous: Any, rng: np.random.Generator) -> Any:
         if previous is None:
@@ -105,8 +106,9 @@ def _all_features() -> None:
 
 
 def _samples_alone() -> None:
-    from givens.sparse_pca import cardinality
     from givens.sparse_pca.forms import SampleForm
+
+    from givens.sparse_pca import cardinality
 
     def table(data: Any, features: np.ndarray, options: Any) -> SampleForm:
         return SampleForm(data.factor(features, options.m, keep_layout=True, implicit=options.n_starts == 1))
@@ -274,7 +276,8 @@ MECHANISMS = (
         SAMPLES,
         ("kernels/stream.py:centre",),
         _centred_in_numpy,
-        "deleted: in NumPy a fit of 2,000 x 2,000 took 1.4 times as long; now the scatter of a block is centred, and no sample is.",
+        "deleted: in NumPy a fit of 2,000 x 2,000 took 1.4 times as long; now the scatter of a block is centred, and no "
+        "sample is.",
     ),
     Mechanism(
         "n_nonzero: a third start from rotations, for l0",
