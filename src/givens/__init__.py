@@ -5,10 +5,7 @@ The names below are imported when they are first used: `import givens` loads nei
 
 from __future__ import annotations
 
-from givens.support.imports import lazy_names
-
-# As in `typing`, whose import would take most of the time in which Ctrl-C ends the command with Python's own traceback.
-TYPE_CHECKING = False
+from givens.support.imports import TYPE_CHECKING, lazy_names
 
 __version__ = "0.2.0"
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import sys
 
-TYPE_CHECKING = False  # without an import of `typing`, for which `import givens` would have to wait
+# As in `typing`, whose import would take most of the time in which Ctrl-C ends the command with Python's own traceback.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import ModuleType
